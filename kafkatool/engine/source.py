@@ -1,0 +1,378 @@
+"""Reading as a good guest: what a broker has cached stays cached, what it has not does not come in.
+
+A Source hands out bytes by position and never raises for a bad disk or a file that changes: unreadable
+blocks come back as zeros and are listed, a file that shrinks simply ends early. Nothing is mapped for
+reading, so a truncated file cannot kill us.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Protocol, Self
+
+from kafkatool.engine import pagecache
+from kafkatool.engine.pagecache import PAGE, PageRange
+from kafkatool.errors import KafkatoolError
+
+WINDOW = 1 << 20
+BLIND_WINDOW = 128 << 10  # where residency cannot be asked
+BLOCK = 4096  # the smallest piece a bad disk is asked for
+SPOOL_IN_MEMORY = 8 << 20
+
+ByteRange = tuple[int, int]
+"""First byte and the byte behind the last."""
+
+Pread = Callable[[int, int, int], bytes]
+"""os.pread, or a layer of faults in its place."""
+
+# What a failing disk or a broken file system answers. Everything else is not the medium's fault.
+_MEDIUM_ERRORS = frozenset(
+    {errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EBADMSG, errno.EUCLEAN, errno.EILSEQ, errno.ETIMEDOUT}
+)
+
+
+class Source(Protocol):
+    """Bytes by position, from a file or a pipe."""
+
+    name: str
+    size_hint: int | None
+    """Size at opening; None for a pipe."""
+    unreadable: list[ByteRange]
+    """What the disk would not give, merged and in order; its bytes were handed out as zeros."""
+    changed: str | None
+    """What happened to the file under us, in words; None if nothing was noticed."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end. Raises KafkatoolError only past max_errors."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Pace:
+    """Lets bytes through at a rate: whoever is ahead of the plan sleeps."""
+
+    def __init__(
+        self,
+        rate: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.rate = rate
+        self._clock = clock
+        self._sleep = sleep
+        self._free_at = 0.0
+
+    def spend(self, size: int) -> None:
+        """Wait until `size` bytes more are due."""
+        if not self.rate:
+            return
+        now = self._clock()
+        # Time in which nothing was read is not saved up for a burst later.
+        self._free_at = max(self._free_at, now) + size / self.rate
+        if self._free_at > now:
+            self._sleep(self._free_at - now)
+
+
+@dataclass(slots=True)
+class _Errors:
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """How to behave on a machine where a broker works. Rate and errors count over all files together."""
+
+    cache_keep: bool = False
+    max_rate: int | None = None
+    max_errors: int | None = None
+    pace: Pace = field(init=False, compare=False, repr=False)
+    errors: _Errors = field(default_factory=_Errors, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pace", Pace(self.max_rate))
+
+    @property
+    def window(self) -> int:
+        """How much is read at once: a tenth of a second's worth, so that a slow pace is an even one."""
+        if not self.max_rate:
+            return WINDOW
+        return max(PAGE, min(WINDOW, self.max_rate // 10 // PAGE * PAGE))
+
+
+def open_source(path: str | os.PathLike[str], guest: Guest | None = None) -> FileSource | PipeSource:
+    """Open a file for reading only, without touching its access time; a named pipe as a pipe.
+
+    Raises KafkatoolError where it cannot be opened. FileNotFoundError is let through: files of a live
+    broker vanish, and only the caller knows whether that matters.
+    """
+    name = os.fspath(path)
+    fd = _open_read_only(name)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISDIR(mode):
+        os.close(fd)
+        raise KafkatoolError(f"{name}: is a directory, expected a file")
+    if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
+        return FileSource(fd, name, guest or Guest())
+    return PipeSource(fd, name, guest or Guest())
+
+
+def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
+    """Standard input; `< file` is read like that file, a pipe only as far as it is needed."""
+    try:
+        fd = os.dup(0)
+    except OSError as error:
+        raise KafkatoolError(f"standard input: {error.strerror}") from error
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return FileSource(fd, "-", guest or Guest())
+    return PipeSource(fd, "-", guest or Guest())
+
+
+def read_small_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20) -> bytes:
+    """A whole side file, up to `limit` bytes. Raises like open_source."""
+    with open_source(path, guest) as source:
+        return source.read(0, limit)
+
+
+def _open_read_only(name: str) -> int:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
+    try:
+        try:
+            return os.open(name, flags | getattr(os, "O_NOATIME", 0))
+        except PermissionError:  # O_NOATIME is for the owner only
+            return os.open(name, flags)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise KafkatoolError(f"{name}: {error.strerror}") from error
+
+
+class FileSource:
+    """A regular file, as large as it was when it was opened."""
+
+    def __init__(self, fd: int, name: str, guest: Guest, pread: Pread = os.pread) -> None:
+        """Takes over `fd` and closes it."""
+        self.name = name
+        self.unreadable: list[ByteRange] = []
+        self.changed: str | None = None
+        self._fd = fd
+        self._guest = guest
+        self._pread = pread
+        self._is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
+        self.size_hint: int | None = os.lseek(fd, 0, os.SEEK_END)  # a block device has no st_size
+        self._size = self.size_hint or 0
+        self._ours: list[PageRange] = []
+        self._residency: pagecache.Residency | None = None
+        self._window = guest.window
+        if not guest.cache_keep and self._is_regular and self._size:
+            self._be_neutral()
+
+    def _be_neutral(self) -> None:
+        # Without this the kernel reads ahead of us, and leaves behind what we never asked for.
+        os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
+        self._residency = pagecache.Residency.of(self._fd, self._size)
+        if self._residency is None:
+            self._window = min(self._window, BLIND_WINDOW)
+
+    @property
+    def is_neutral(self) -> bool:
+        """Whether what we bring into the cache leaves it again."""
+        return self._residency is not None
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end. Unreadable blocks are zeros."""
+        size = min(size, self._size - position)
+        if size <= self._window:
+            return self._read_window(position, size) if size > 0 else b""
+        pieces = []
+        while size > 0:
+            piece = self._read_window(position, min(size, self._window))
+            pieces.append(piece)
+            position += len(piece)
+            size = size - len(piece) if piece and not self.changed else 0
+        return b"".join(pieces)
+
+    def _read_window(self, position: int, size: int) -> bytes:
+        self._guest.pace.spend(size)
+        if self._residency is None:
+            return self._read_fully(position, size)
+        first, end = position // PAGE, -(-(position + size) // PAGE)
+        absent = self._residency.absent(first, end)
+        if not absent and not self._ours:
+            return self._read_fully(position, size)
+        data = self._read_fully(position, size)
+        self._forget(absent, first, end)
+        return data
+
+    def _forget(self, absent: list[PageRange], first: int, end: int) -> None:
+        """Drop what earlier windows brought in; keep this window's pages until the next one.
+
+        A walk reads the batch that was cut by the window's end again: dropping at once would fetch it
+        from the disk twice.
+        """
+        pagecache.drop(self._fd, pagecache.without(self._ours, first, end))
+        self._ours = sorted(absent + pagecache.only_within(self._ours, first, end))
+
+    def _read_fully(self, position: int, size: int) -> bytes:
+        try:
+            data = self._pread(self._fd, size, position)
+        except OSError as error:
+            data = self._read_around(position, size, error)
+        if len(data) == size:
+            return data
+        return self._read_the_rest(data, position, size)
+
+    def _read_the_rest(self, data: bytes, position: int, size: int) -> bytes:
+        """A short answer is a bad block behind it, or the new end of a file that shrank."""
+        pieces = [data]
+        got = len(data)
+        while got < size:
+            try:
+                piece = self._pread(self._fd, size - got, position + got)
+            except OSError as error:
+                piece = self._read_around(position + got, size - got, error)
+            if not piece:
+                self.changed = self.changed or f"shrank below {position + got} bytes while it was read"
+                break
+            pieces.append(piece)
+            got += len(piece)
+        return b"".join(pieces)
+
+    def _read_around(self, position: int, size: int, error: OSError) -> bytes:
+        """What of this range can be read, in ever smaller blocks, with zeros for the rest."""
+        if error.errno == errno.ESTALE:
+            self.changed = self.changed or "was replaced on its server while it was read"
+            return b""
+        if error.errno not in _MEDIUM_ERRORS:
+            raise KafkatoolError(f"{self.name}: {error.strerror} at byte {position}") from error
+        block_end = (position // BLOCK + 1) * BLOCK
+        if position + size <= block_end:
+            self._note_unreadable(position, size)
+            return bytes(size)
+        middle = max(block_end, (position + size // 2) // BLOCK * BLOCK)
+        left = self._read_fully(position, middle - position)
+        if len(left) < middle - position:
+            return left
+        return left + self._read_fully(middle, position + size - middle)
+
+    def _note_unreadable(self, position: int, size: int) -> None:
+        if not any(start <= position and position + size <= end for start, end in self.unreadable):
+            self._guest.errors.count += 1  # a block read twice is still one bad block
+        _merge(self.unreadable, (position, position + size))
+        limit = self._guest.max_errors
+        if limit is not None and self._guest.errors.count > limit:
+            raise KafkatoolError(
+                f"{self.name}: unreadable at byte {position}: more than {limit} bad blocks, stopped; "
+                "image the disk before reading on"
+            )
+
+    def grew(self) -> bool:
+        """Whether the file is larger now than when it was opened: somebody is writing to it."""
+        return self._is_regular and os.fstat(self._fd).st_size > self._size
+
+    def look_again(self) -> str | None:
+        """Check what became of the file, for the end of a walk; the same words as `changed`."""
+        now = os.fstat(self._fd)
+        if self.changed is None and self._is_regular:
+            if now.st_nlink == 0:
+                self.changed = "was deleted while it was read"
+            elif now.st_size < self._size:
+                self.changed = f"shrank from {self._size} to {now.st_size} bytes while it was read"
+        return self.changed
+
+    def close(self) -> None:
+        if self._fd < 0:
+            return
+        pagecache.drop(self._fd, self._ours)
+        self._ours = []
+        if self._residency is not None:
+            self._residency.close()
+            self._residency = None
+        os.close(self._fd)
+        self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _merge(ranges: list[ByteRange], new: ByteRange) -> None:
+    """Add a range to sorted ranges, joining those that touch."""
+    start, end = new
+    apart = [r for r in ranges if r[1] < start or r[0] > end]
+    touching = [r for r in ranges if not (r[1] < start or r[0] > end)]
+    insort(apart, (min([start, *(r[0] for r in touching)]), max([end, *(r[1] for r in touching)])))
+    ranges[:] = apart
+
+
+class PipeSource:
+    """A pipe: read only as far as somebody asks, and remembered so that one can go back."""
+
+    def __init__(self, fd: int, name: str, guest: Guest) -> None:
+        """Takes over `fd` and closes it."""
+        self.name = name
+        self.size_hint: int | None = None
+        self.unreadable: list[ByteRange] = []
+        self.changed: str | None = None
+        self._fd = fd
+        self._guest = guest
+        self._spool: IO[bytes] | None = None
+        self._have = 0
+        self._ended = False
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; waits for them, fewer only at the end."""
+        spool = self._spool = self._spool or _new_spool()
+        spool.seek(0, os.SEEK_END)
+        while self._have < position + size and not self._ended:
+            self._take(spool, min(self._guest.window, position + size - self._have))
+        spool.seek(position)
+        return spool.read(max(0, size))
+
+    def _take(self, spool: IO[bytes], size: int) -> None:
+        try:
+            piece = os.read(self._fd, size)
+            spool.write(piece)
+        except OSError as error:
+            raise KafkatoolError(f"{self.name}: {error.strerror}") from error
+        self._guest.pace.spend(len(piece))
+        self._have += len(piece)
+        self._ended = not piece
+
+    def grew(self) -> bool:
+        return False
+
+    def look_again(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _new_spool() -> IO[bytes]:
+    import tempfile
+
+    # It has no name, so nothing is left behind however we end.
+    return tempfile.SpooledTemporaryFile(SPOOL_IN_MEMORY)
