@@ -1,0 +1,326 @@
+"""Walk a log from batch to batch, as Kafka chains them, and go on where Kafka gives up.
+
+Kafka follows the length fields and stops, or throws, at the first one that cannot be. The walk here is the
+same up to that point; then it looks for the next place where a whole batch with a matching checksum
+stands, says what lies between, and goes on. It never raises because of the bytes it meets.
+
+    walk = scan(source)               forensic: batches hidden inside a damaged one are found too
+    walk = scan(source, chain=True)   Kafka's chain: exactly its batches for as long as it would go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.resync import Resync, zero_run
+from kafkatool.engine.source import Source
+from kafkatool.errors import Truncated
+from kafkatool.format import legacy
+from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+
+WINDOW = 1 << 20
+DEFAULT_MAX_BATCH_SIZE = 64 << 20
+SHORTEST_ENTRY = 17  # this many bytes or fewer at the end are never looked at
+NO_END = 1 << 62
+_GOING_BACK = 16  # times the file's size
+
+
+class Batch(NamedTuple):
+    """One entry of a log. `data` is None where it is larger than the scan may hold in memory."""
+
+    position: int
+    header: BatchHeader | LegacyHeader
+    is_valid: bool
+    data: memoryview | None
+
+
+def scan(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    chain: bool = False,
+    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+) -> Iterator[Batch | Damage]:
+    """Yield the batches between two positions and the damage among them, in file order.
+
+    A batch whose checksum fails is yielded and followed by its damage. With `chain` a batch found behind
+    a broken chain may lie before the place where the chain broke.
+    """
+    return _Scanner(source, start, end, chain, max_batch_size).walk()
+
+
+class _Scanner:
+    def __init__(self, source: Source, start: int, end: int | None, chain: bool, max_batch_size: int) -> None:
+        self.source = source
+        self.chain = chain
+        self.max_batch_size = max_batch_size
+        self.position = start
+        self.limit = _limit(source, end)
+        self.last_offset = -1
+        self.any_good = False
+        # From here on nothing is proven: where the search begins if the chain breaks.
+        self.suspect = start
+        self.gone_back = 0
+        self.base = start
+        self.window = b""
+        self.resync = Resync(source, max_batch_size)
+
+    def walk(self) -> Iterator[Batch | Damage]:
+        while True:
+            while self._fill(self.position, HEADER_SIZE):
+                before = self.position
+                yield from self._good_batches()
+                if self.position == before:
+                    yield from self._step()
+            if self.position >= self.limit:
+                return
+            # Too few bytes for an entry; behind bad batches there may yet be good ones.
+            yield from self._break(throws=False, found=f"{self.limit - self.position} bytes")
+
+    def _good_batches(self) -> Iterator[Batch]:
+        """The common case, in as few steps as Python allows: whole good batches inside the window."""
+        unpack, make, header_size = HEADER.unpack_from, BatchHeader._make, HEADER_SIZE
+        window = self.window
+        view = memoryview(window)
+        position, last_offset = self.position, self.last_offset
+        at = position - self.base
+        have = min(len(window), self.limit - self.base)
+        while have - at >= header_size:
+            fields = unpack(window, at)
+            size = fields[1] + LOG_OVERHEAD
+            if fields[3] != 2 or size < header_size or size > have - at or fields[0] <= last_offset:
+                break
+            if crc32c(view[at + CRC_START : at + size]) != fields[4]:
+                break
+            yield Batch(position, make(fields), True, view[at : at + size])
+            last_offset = fields[0] + fields[6]
+            position += size
+            at += size
+        if position > self.position:
+            self.any_good = True
+            self.suspect = self.position = position
+            self.last_offset = last_offset
+            self.resync.legacy = False
+
+    def _fill(self, position: int, size: int) -> bool:
+        """Have the window hold `size` bytes from `position` on, as far as the file goes.
+
+        False where no entry can begin any more.
+        """
+        missing = position + size > self.base + len(self.window) or position < self.base
+        if missing and self._remaining(position) > SHORTEST_ENTRY:
+            self.window = self.source.read(position, max(WINDOW, size))
+            self.base = position
+            if len(self.window) < max(WINDOW, size):
+                self.limit = min(self.limit, position + len(self.window))
+        return self._remaining(position) > SHORTEST_ENTRY
+
+    def _remaining(self, position: int) -> int:
+        return self.limit - position
+
+    def _step(self) -> Iterator[Batch | Damage]:
+        """One entry that is not a plain good batch of magic 2."""
+        position = self.position
+        self._fill(position, HEADER_SIZE)
+        at = position - self.base
+        size = int.from_bytes(self.window[at + 8 : at + 12], "big", signed=True)
+        if size < legacy.MIN_SIZE:
+            yield from self._break(throws=True, found=f"length {size}")
+            return
+        size += LOG_OVERHEAD
+        self._fill(position, min(size, self.max_batch_size))
+        if size > self._remaining(position):
+            yield from self._break(throws=False, found=f"length {size - LOG_OVERHEAD}")
+            return
+        header = self._header(position)
+        if header is None:
+            yield from self._break(throws=True, found="a header cut short by the end of the file")
+            return
+        yield from self._entry(header, size)
+
+    def _header(self, position: int) -> BatchHeader | LegacyHeader | None:
+        at = position - self.base
+        if 2 <= self.window[at + 16] < 0x80:
+            if len(self.window) - at < HEADER_SIZE:
+                return None
+            return BatchHeader._make(HEADER.unpack_from(self.window, at))
+        try:
+            return read_legacy_header(self.window, at)
+        except Truncated:
+            return None
+
+    def _entry(self, header: BatchHeader | LegacyHeader, size: int) -> Iterator[Batch | Damage]:
+        position = self.position
+        data = self._data(position, size)
+        valid = self._checks_out(header, position, size, data)
+        yield Batch(position, header, valid, data)
+        self.position = position + size
+        problem = self._problem(header, position, size, valid)
+        if valid:
+            self.any_good = True
+            self.suspect = self.position
+        elif not self.chain:
+            problem = self._look_inside(problem, size)
+        if problem:
+            yield problem
+        if valid:
+            self.last_offset = header.last_offset
+            self.resync.legacy = isinstance(header, LegacyHeader)
+
+    def _data(self, position: int, size: int) -> memoryview | None:
+        if size > self.max_batch_size:
+            return None
+        self._fill(position, size)
+        at = position - self.base
+        return memoryview(self.window)[at : at + size]
+
+    def _checks_out(
+        self, header: BatchHeader | LegacyHeader, position: int, size: int, data: memoryview | None
+    ) -> bool:
+        if isinstance(header, LegacyHeader):
+            return data is not None and legacy.is_valid(data)
+        if size < HEADER_SIZE:
+            return False
+        if data is not None:
+            return crc32c(data[CRC_START:]) == header.crc
+        return self._checksum(position + CRC_START, position + size) == header.crc
+
+    def _checksum(self, position: int, end: int) -> int:
+        value = 0
+        while position < end:
+            piece = self.source.read(position, min(WINDOW, end - position))
+            if not piece:
+                break
+            value = crc32c(piece, value)
+            position += len(piece)
+        return value
+
+    def _problem(
+        self, header: BatchHeader | LegacyHeader, position: int, size: int, valid: bool
+    ) -> Damage | None:
+        if not valid:
+            return self._invalid(header, position, size)
+        first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        if header.magic not in (0, 1, 2):
+            kind, expected, found = FindingClass.BAD_MAGIC, "magic 0, 1 or 2", f"magic {header.magic}"
+        elif self.any_good and first <= self.last_offset:
+            kind = FindingClass.BAD_OFFSET
+            expected, found = f"an offset above {self.last_offset}", f"offset {first}"
+        else:
+            return None
+        return Damage(
+            kind=kind,
+            position=position,
+            end_position=position + size,
+            expected=expected,
+            found=found,
+            message=f"{found} where {expected} should stand",
+            severity=Severity.DEGRADED,
+            first_offset=first,
+            last_offset=header.last_offset,
+        )
+
+    def _invalid(self, header: BatchHeader | LegacyHeader, position: int, size: int) -> Damage:
+        kind, found = FindingClass.BAD_CRC, f"crc {header.crc}"
+        expected, message = "a matching checksum", "checksum does not match"
+        if isinstance(header, BatchHeader) and size < HEADER_SIZE:
+            kind, found = FindingClass.BAD_LENGTH, f"{size} bytes"
+            expected, message = f"at least {HEADER_SIZE} bytes", "batch is shorter than its header"
+        if self._unreadable(position, position + size):
+            kind, found = FindingClass.UNREADABLE, "an input/output error"
+            expected, message = "readable bytes", "the disk does not give these bytes"
+        return Damage(
+            kind=kind,
+            position=position,
+            end_position=position + size,
+            expected=expected,
+            found=found,
+            message=message,
+            first_offset=self.last_offset + 1 if self.any_good else None,
+        )
+
+    def _unreadable(self, position: int, end: int) -> bool:
+        return any(first < end and position < last for first, last in self.source.unreadable)
+
+    def _look_inside(self, problem: Damage | None, size: int) -> Damage | None:
+        """A bad length may have swallowed good batches: go on with the first of them."""
+        start = self.position - size
+        if self._may_go_back(size):
+            found = self.resync.search(start + 1, self.position, self.limit, self._floor())
+            if found is not None:
+                self.position = found
+        return self._bounded(problem, self.position) if problem else None
+
+    def _may_go_back(self, size: int) -> bool:
+        """Hostile lengths could make us read the same bytes for ever: going back has a budget."""
+        self.gone_back += size
+        return self.gone_back <= _GOING_BACK * max(self.limit, WINDOW)
+
+    def _floor(self) -> int:
+        return self.last_offset if self.any_good else -1
+
+    def _bounded(self, damage: Damage, end: int) -> Damage:
+        """The same damage, with the good batch behind it, if there is one."""
+        following = self.resync.offset_at(end, self.limit, self._floor())
+        if following is None:
+            return replace(damage, end_position=end)
+        return replace(damage, end_position=end, next_good_offset=following, last_offset=following - 1)
+
+    def _break(self, *, throws: bool, found: str) -> Iterator[Damage]:
+        """The chain ends here: say so, and set out again at the next good batch."""
+        broken = self.position
+        start = broken
+        if self.chain and self._may_go_back(broken - self.suspect):
+            start = self.suspect
+        if self.limit == NO_END:
+            self.limit = _end_of(self.source, broken)
+        resumed = self.resync.search(start + 1, self.limit, self.limit, self._floor())
+        self.position = self.limit if resumed is None else resumed
+        damage = self._describe_break(min(broken, self.position - 1), throws, found, resumed)
+        yield self._bounded(damage, self.position)
+        self.suspect = self.position
+
+    def _describe_break(self, broken: int, throws: bool, found: str, resumed: int | None) -> Damage:
+        zeros = zero_run(self.source, broken, self.limit)
+        severity = Severity.LOSS
+        if self._unreadable(broken, broken + LOG_OVERHEAD):
+            kind, message = FindingClass.UNREADABLE, "the disk does not give these bytes"
+        elif zeros == self.limit - broken:
+            kind, message = FindingClass.ZERO_FILLED, "nothing but zeros to the end of the file"
+            severity = Severity.DEGRADED
+        elif zeros >= LOG_OVERHEAD:
+            kind, message = FindingClass.ZERO_FILLED, f"{zeros} zero bytes in the place of a batch"
+        elif resumed is None and not throws:
+            kind, message = FindingClass.TORN_TAIL, "the last batch is cut short by the end of the file"
+        else:
+            kind, message = FindingClass.BAD_LENGTH, "the length field cannot be right"
+        return Damage(
+            kind=kind,
+            position=broken,
+            end_position=self.limit,
+            expected=f"a length of {legacy.MIN_SIZE} to {max(0, self.limit - broken - LOG_OVERHEAD)}",
+            found=found,
+            message=message,
+            severity=severity,
+            first_offset=self.last_offset + 1 if self.any_good else None,
+            ends_chain=True,
+            throws=throws,
+        )
+
+
+def _limit(source: Source, end: int | None) -> int:
+    size = source.size_hint if source.size_hint is not None else NO_END
+    return size if end is None else min(size, end)
+
+
+def _end_of(source: Source, position: int) -> int:
+    while piece := source.read(position, WINDOW):
+        position += len(piece)
+    return position

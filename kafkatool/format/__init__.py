@@ -1,0 +1,1 @@
+"""Bytes to values and back. No paths, files, clocks or sockets here."""

@@ -1,0 +1,34 @@
+"""The Kafka releases whose texts and layouts we tell apart."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from kafkatool.errors import UsageError
+
+
+class Release(IntEnum):
+    """A feature release; ordered, so `release >= Release.V4_1` reads as it should."""
+
+    V3_9 = 309
+    V4_0 = 400
+    V4_1 = 401
+    V4_2 = 402
+    V4_3 = 403
+
+    @property
+    def label(self) -> str:
+        return f"{self // 100}.{self % 100}"
+
+    @classmethod
+    def parse(cls, text: str) -> Release:
+        """Read `4.3`, or a patch release such as `4.3.1`, as its feature release."""
+        wanted = ".".join(text.split(".")[:2])
+        for release in cls:
+            if release.label == wanted:
+                return release
+        known = ", ".join(release.label for release in cls)
+        raise UsageError(f"release {text!r} is not known: choose one of {known}")
+
+
+NEWEST = Release.V4_3
