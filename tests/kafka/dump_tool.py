@@ -1,6 +1,6 @@
 """Kafka's own kafka-dump-log of each release, in one long-lived JVM per release.
 
-The tool changes what it reads (it trims and creates index files): hand it a copy, or let `dump_copy` make one.
+The tool changes what it reads (it trims and creates index files): hand it a copy, or call `dump_copy`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _MARKER = "complete.json"
 _FETCH_SECONDS = 900
 
 
-class PeerMissing(Exception):
+class PeerMissingError(Exception):
     """This peer cannot be had on this machine; the message says why."""
 
 
@@ -46,7 +46,7 @@ def cache_dir() -> Path:
 
 
 def kafka_jars(version: str, profile: str = "release") -> list[Path]:
-    """The jars of one release, fetched if they are not complete; raise PeerMissing if that cannot be done."""
+    """The jars of one release, fetched if not complete; raise PeerMissingError if they cannot be had."""
     require_java()
     target = cache_dir() / "kafka" / version
     if profile != "release":
@@ -66,10 +66,10 @@ def classpath(version: str, *profiles: str) -> str:
 
 
 def require_java() -> str:
-    """The path of `java`; raise PeerMissing without one."""
+    """The path of `java`; raise PeerMissingError without one."""
     java = shutil.which("java")
     if java is None:
-        raise PeerMissing("there is no java on the PATH (Java 17 is needed)")
+        raise PeerMissingError("there is no java on the PATH (Java 17 is needed)")
     return java
 
 
@@ -77,7 +77,7 @@ def require_kafka(version: str) -> str:
     """For tests: the class path of a release, or skip the test (fail it under KAFKATOOL_REQUIRE_PEERS=1)."""
     try:
         return classpath(version)
-    except PeerMissing as reason:
+    except PeerMissingError as reason:
         skip_or_fail(f"Kafka {version}: {reason}")
 
 
@@ -110,7 +110,7 @@ def _fetch(version: str, profile: str, target: Path) -> None:
     """Let Maven copy what is missing; jars already there and whole are kept (a JVM may be using them)."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise PeerMissing(f"{target} is not complete and there is no mvn on the PATH to fetch it")
+        raise PeerMissingError(f"{target} is not complete and there is no mvn on the PATH to fetch it")
     for jar in target.glob("*.jar"):
         if not _is_whole(jar):
             jar.unlink()
@@ -119,10 +119,10 @@ def _fetch(version: str, profile: str, target: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_SECONDS)
     except subprocess.TimeoutExpired:
-        raise PeerMissing(f"Maven did not finish in {_FETCH_SECONDS} s") from None
+        raise PeerMissingError(f"Maven did not finish in {_FETCH_SECONDS} s") from None
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()
-        raise PeerMissing("Maven failed: " + (lines[0] if lines else f"exit {done.returncode}"))
+        raise PeerMissingError("Maven failed: " + (lines[0] if lines else f"exit {done.returncode}"))
     _write_marker(target)
 
 
@@ -130,7 +130,7 @@ def _write_marker(target: Path) -> None:
     jars = sorted(target.glob("*.jar"))
     broken = [jar.name for jar in jars if not _is_whole(jar)]
     if broken or not jars:
-        raise PeerMissing(f"Maven left broken jars: {', '.join(broken) or 'none at all'}")
+        raise PeerMissingError(f"Maven left broken jars: {', '.join(broken) or 'none at all'}")
     temporary = target / f"{_MARKER}.{os.getpid()}"
     temporary.write_text(json.dumps({jar.name: jar.stat().st_size for jar in jars}, indent=1))
     temporary.replace(target / _MARKER)
@@ -155,12 +155,12 @@ def _fetch_program(name: str, package: str) -> None:
         return
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
-        raise PeerMissing(f"install the Debian package {package} (needs root)")
+        raise PeerMissingError(f"install the Debian package {package} (needs root)")
     for arguments in (["install", "-y", "-q", package], ["update", "-q"], ["install", "-y", "-q", package]):
         subprocess.run([apt, *arguments], capture_output=True, timeout=_FETCH_SECONDS)
         if shutil.which(name) is not None:
             return
-    raise PeerMissing(f"apt-get could not install {package}")
+    raise PeerMissingError(f"apt-get could not install {package}")
 
 
 def fetch_all() -> bool:
@@ -171,13 +171,13 @@ def fetch_all() -> bool:
         (f"Kafka {version} tiered", partial(kafka_jars, version, TIERED)) for version in (OLDEST, NEWEST)
     ]
     jobs += [("kcat", partial(_fetch_program, "kcat", "kcat"))]
-    return all([_attempt(what, fetch) for what, fetch in jobs])
+    return min(_attempt(what, fetch) for what, fetch in jobs)  # no short cut: each is tried
 
 
 def _attempt(what: str, fetch: Callable[[], object]) -> bool:
     try:
         fetch()
-    except PeerMissing as reason:
+    except PeerMissingError as reason:
         print(f"{what}: {reason}", file=sys.stderr)
         return False
     print(f"{what}: ready", file=sys.stderr)

@@ -1,0 +1,36 @@
+"""Fixtures every test may use: a running Kafka of the newest and of the oldest release we know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kafka import peers
+from tests.kafka.broker import Broker
+
+
+def _running(version: str) -> Iterator[Broker]:
+    peers.require_kafka(version)
+    with Broker(version) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def newest_broker() -> Iterator[Broker]:
+    """Kafka 4.3 for the whole session: use a topic name of your own, and do not stop it."""
+    yield from _running(peers.NEWEST)
+
+
+@pytest.fixture(scope="session")
+def oldest_broker() -> Iterator[Broker]:
+    """Kafka 3.9 for the whole session: use a topic name of your own, and do not stop it."""
+    yield from _running(peers.OLDEST)
+
+
+@pytest.fixture(scope="session", params=[peers.NEWEST, peers.OLDEST])
+def any_broker(request: pytest.FixtureRequest) -> Broker:
+    """The test runs once against each of the two."""
+    name = "newest_broker" if request.param == peers.NEWEST else "oldest_broker"
+    broker: Broker = request.getfixturevalue(name)
+    return broker

@@ -1,0 +1,260 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.Future;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.CreateDelegationTokenOptions;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
+import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.admin.ScramCredentialInfo;
+import org.apache.kafka.clients.admin.ScramMechanism;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.clients.admin.UserScramCredentialDeletion;
+import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionReplica;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.quota.ClientQuotaAlteration;
+import org.apache.kafka.common.quota.ClientQuotaEntity;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Producer, consumer and admin of one release: a line of JSON in, a line of JSON out. See java_client.py. */
+public class Client {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err);
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            ObjectNode answer = JSON.createObjectNode();
+            try {
+                answer.set("result", run(JSON.readTree(line)));
+            } catch (Throwable thrown) {
+                StringWriter trace = new StringWriter();
+                thrown.printStackTrace(new PrintWriter(trace));
+                answer.put("error", trace.toString());
+            }
+            answers.println(JSON.writeValueAsString(answer));
+            answers.flush();
+        }
+    }
+
+    private static JsonNode run(JsonNode call) throws Exception {
+        Properties config = new Properties();
+        call.get("config").fields().forEachRemaining(e -> config.put(e.getKey(), e.getValue().asText()));
+        String op = call.get("op").asText();
+        if (op.equals("produce")) {
+            return produce(call, config);
+        }
+        if (op.equals("consume")) {
+            return consume(call, config);
+        }
+        try (Admin admin = Admin.create(config)) {
+            return administer(op, call, admin);
+        }
+    }
+
+    private static JsonNode produce(JsonNode call, Properties config) throws Exception {
+        config.putIfAbsent("linger.ms", "1000");
+        config.putIfAbsent("delivery.timeout.ms", "20000");
+        config.putIfAbsent("request.timeout.ms", "10000");
+        config.putIfAbsent("max.block.ms", "20000");
+        try (KafkaProducer<byte[], byte[]> producer =
+                new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
+            if (config.containsKey("transactional.id")) {
+                producer.initTransactions();
+            }
+            for (JsonNode step : call.get("steps")) {
+                produceStep(call.get("topic").asText(), call.get("partition").asInt(), step, producer);
+            }
+        }
+        return null;
+    }
+
+    private static void produceStep(String topic, int partition, JsonNode step,
+                                    KafkaProducer<byte[], byte[]> producer) throws Exception {
+        switch (step.get("do").asText()) {
+            case "begin":
+                producer.beginTransaction();
+                break;
+            case "commit":
+                producer.commitTransaction();
+                break;
+            case "abort":
+                producer.abortTransaction();
+                break;
+            case "offsets":
+                producer.sendOffsetsToTransaction(
+                    Map.of(new TopicPartition(topic, partition), new OffsetAndMetadata(1, "from a transaction")),
+                    new ConsumerGroupMetadata(step.get("argument").asText()));
+                break;
+            default:
+                List<Future<?>> sent = new ArrayList<>();
+                for (JsonNode record : step.get("records")) {
+                    sent.add(producer.send(record(topic, partition, record)));
+                }
+                producer.flush();
+                for (Future<?> one : sent) {
+                    one.get();
+                }
+        }
+    }
+
+    private static ProducerRecord<byte[], byte[]> record(String topic, int partition, JsonNode row) {
+        List<Header> headers = new ArrayList<>();
+        row.get("headers").forEach(h -> headers.add(new RecordHeader(h.get(0).asText(), bytes(h.get(1)))));
+        Long timestamp = row.get("timestamp").isNull() ? null : (Long) row.get("timestamp").asLong();
+        return new ProducerRecord<>(topic, partition, timestamp, bytes(row.get("key")), bytes(row.get("value")), headers);
+    }
+
+    private static JsonNode consume(JsonNode call, Properties config) {
+        config.putIfAbsent("auto.offset.reset", "earliest");
+        config.putIfAbsent("enable.auto.commit", "false");
+        ArrayNode rows = JSON.createArrayNode();
+        try (KafkaConsumer<byte[], byte[]> consumer =
+                new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(call.get("topic").asText()));
+            long deadline = System.currentTimeMillis() + 20_000;
+            while (rows.size() < call.get("count").asInt() && System.currentTimeMillis() < deadline) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
+                    rows.add(row(record));
+                }
+            }
+            consumer.commitSync(Duration.ofSeconds(10));
+        }
+        return rows;
+    }
+
+    private static ObjectNode row(ConsumerRecord<byte[], byte[]> record) {
+        ObjectNode row = JSON.createObjectNode();
+        row.put("key", text(record.key()));
+        row.put("value", text(record.value()));
+        row.put("timestamp", record.timestamp());
+        ArrayNode headers = row.putArray("headers");
+        for (Header header : record.headers()) {
+            headers.addArray().add(header.key()).add(text(header.value()));
+        }
+        return row;
+    }
+
+    private static JsonNode administer(String op, JsonNode call, Admin admin) throws Exception {
+        switch (op) {
+            case "scram":
+                admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion(call.get("user").asText(),
+                    new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret"))).all().get();
+                return null;
+            case "unscram":
+                admin.alterUserScramCredentials(List.of(new UserScramCredentialDeletion(call.get("user").asText(),
+                    ScramMechanism.SCRAM_SHA_256))).all().get();
+                return null;
+            case "quota":
+                Map<String, String> entity = new HashMap<>();
+                call.get("entity").fields().forEachRemaining(e ->
+                    entity.put(e.getKey(), e.getValue().isNull() ? null : e.getValue().asText()));
+                Double limit = call.get("value").isNull() ? null : (Double) call.get("value").asDouble();
+                admin.alterClientQuotas(List.of(new ClientQuotaAlteration(new ClientQuotaEntity(entity),
+                    List.of(new ClientQuotaAlteration.Op(call.get("key").asText(), limit))))).all().get();
+                return null;
+            case "acl":
+                admin.createAcls(List.of(acl(call))).all().get();
+                return null;
+            case "unacl":
+                admin.deleteAcls(List.of(acl(call).toFilter())).all().get();
+                return null;
+            case "token":
+                return JSON.getNodeFactory().textNode(admin.createDelegationToken(new CreateDelegationTokenOptions())
+                    .delegationToken().get().tokenInfo().tokenId());
+            case "untoken":
+                for (var token : admin.describeDelegationToken().delegationTokens().get()) {
+                    admin.expireDelegationToken(token.hmac()).expiryTimestamp().get();
+                }
+                return null;
+            case "feature":
+                short level = (short) call.get("level").asInt();
+                admin.updateFeatures(Map.of(call.get("feature").asText(), new FeatureUpdate(level,
+                    FeatureUpdate.UpgradeType.valueOf(call.path("type").asText("UPGRADE")))),
+                    new UpdateFeaturesOptions()).all().get();
+                return null;
+            case "config":
+                admin.incrementalAlterConfigs(Map.of(
+                    new ConfigResource(ConfigResource.Type.valueOf(call.get("type").asText()), call.get("name").asText()),
+                    alterations(call.get("configs")))).all().get();
+                return null;
+            case "move":
+                admin.alterReplicaLogDirs(Map.of(
+                    new TopicPartitionReplica(call.get("topic").asText(), call.get("partition").asInt(), 1),
+                    call.get("dir").asText())).all().get();
+                return null;
+            case "deleteOffsets":
+                admin.deleteConsumerGroupOffsets(call.get("group").asText(),
+                    Set.of(new TopicPartition(call.get("topic").asText(), 0))).all().get();
+                return null;
+            case "deleteGroup":
+                admin.deleteConsumerGroups(List.of(call.get("group").asText())).all().get();
+                return null;
+            default:
+                throw new IllegalArgumentException(op);
+        }
+    }
+
+    private static Collection<AlterConfigOp> alterations(JsonNode configs) {
+        List<AlterConfigOp> ops = new ArrayList<>();
+        configs.fields().forEachRemaining(e -> ops.add(new AlterConfigOp(
+            new ConfigEntry(e.getKey(), e.getValue().isNull() ? null : e.getValue().asText()),
+            e.getValue().isNull() ? AlterConfigOp.OpType.DELETE : AlterConfigOp.OpType.SET)));
+        return ops;
+    }
+
+    private static AclBinding acl(JsonNode call) {
+        return new AclBinding(
+            new ResourcePattern(ResourceType.TOPIC, call.get("topic").asText(), PatternType.PREFIXED),
+            new AccessControlEntry(call.get("user").asText(), "*", AclOperation.READ, AclPermissionType.ALLOW));
+    }
+
+    private static byte[] bytes(JsonNode text) {
+        return text.isNull() ? null : Base64.getDecoder().decode(text.asText());
+    }
+
+    private static String text(byte[] bytes) {
+        return bytes == null ? null : Base64.getEncoder().encodeToString(bytes);
+    }
+}

@@ -1,0 +1,223 @@
+"""librdkafka (through confluent-kafka) as a client of a test broker: topics, records, offsets."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+_SECONDS = 20
+
+
+class Record(NamedTuple):
+    """A record to produce, or one consumed."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int | None = None
+
+
+def _library() -> Any:
+    """Imported late, so that tests without a broker need no client; Any, as its types do not hold."""
+    import confluent_kafka.admin
+
+    return confluent_kafka
+
+
+class Librdkafka:
+    """Short time-outs everywhere: a broker can be started and serve nothing."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def create_topic(
+        self, name: str, config: Mapping[str, str] | None = None, *, partitions: int = 1
+    ) -> None:
+        """Create a topic of one replica and wait until its partitions have a leader."""
+        topic = _library().admin.NewTopic(
+            name, num_partitions=partitions, replication_factor=1, config=dict(config or {})
+        )
+        _results(self._admin.create_topics([topic], operation_timeout=_SECONDS))
+        self._wait_for_leaders(name, partitions)
+
+    def delete_topic(self, name: str) -> None:
+        _results(self._admin.delete_topics([name], operation_timeout=_SECONDS))
+
+    def create_partitions(self, name: str, total: int) -> None:
+        _results(self._admin.create_partitions([_library().admin.NewPartitions(name, total)]))
+
+    def alter_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Set some configs of a topic; the others stay."""
+        entries = [
+            _library().admin.ConfigEntry(
+                name, value, incremental_operation=_library().admin.AlterConfigOpType.SET
+            )
+            for name, value in config.items()
+        ]
+        resource = _library().admin.ConfigResource(
+            _library().admin.ResourceType.TOPIC, topic, incremental_configs=entries
+        )
+        _results(self._admin.incremental_alter_configs([resource]))
+
+    def delete_records(self, topic: str, before_offset: int, *, partition: int = 0) -> None:
+        """Move the log start to this offset."""
+        _results(self._admin.delete_records([_library().TopicPartition(topic, partition, before_offset)]))
+
+    def delete_group(self, group: str) -> None:
+        _results(self._admin.delete_consumer_groups([group]))
+
+    def produce(self, topic: str, records: Iterable[Record], *, partition: int = 0, **config: object) -> None:
+        """Send all records in as few batches as librdkafka makes; `config` with `_` for `.`."""
+        self.produce_steps(topic, [list(records)], partition=partition, **config)
+
+    def produce_steps(
+        self, topic: str, steps: Sequence[Sequence[Record]], *, partition: int = 0, **config: object
+    ) -> None:
+        """Send each step by itself with one producer: one batch for each step if it is small."""
+        producer = self._producer(config)
+        for step in steps:
+            for record in step:
+                self._send(producer, topic, partition, record)
+            _flushed(producer)
+
+    def transaction(
+        self,
+        topic: str,
+        steps: Sequence[Sequence[Record]],
+        *,
+        transactional_id: str,
+        commit: bool | None,
+        partition: int = 0,
+        **config: object,
+    ) -> None:
+        """One transaction of several batches: committed, aborted, or (None) left open."""
+        producer = self._producer({"transactional_id": transactional_id, **config})
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+        for step in steps:
+            for record in step:
+                self._send(producer, topic, partition, record)
+            _flushed(producer)
+        if commit is not None:
+            (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
+
+    def consume(
+        self, topic: str, count: int, *, partition: int = 0, offset: int = 0, **config: object
+    ) -> list[Record]:
+        """The next `count` records from this offset; TimeoutError if they do not come."""
+        settings = {"group.id": "kafkatool-tests", "enable.auto.commit": False, **_dotted(config)}
+        consumer = _library().Consumer({**self._common(), **settings})
+        try:
+            consumer.assign([_library().TopicPartition(topic, partition, offset)])
+            return _poll(consumer, count)
+        finally:
+            consumer.close()
+
+    def run_group(self, group: str, topics: Sequence[str], count: int, **config: object) -> list[Record]:
+        """Join a group (`group_protocol="consumer"` for the new protocol), read, commit, leave."""
+        settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        consumer = _library().Consumer({**self._common(), **settings, **_dotted(config)})
+        try:
+            consumer.subscribe(list(topics))
+            records = _poll(consumer, count)
+            consumer.commit(asynchronous=False)
+            return records
+        finally:
+            consumer.close()
+
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        """The high watermark."""
+        consumer = _library().Consumer({**self._common(), "group.id": "kafkatool-tests"})
+        try:
+            _, high = consumer.get_watermark_offsets(
+                _library().TopicPartition(topic, partition), timeout=_SECONDS
+            )
+            return int(high)
+        finally:
+            consumer.close()
+
+    def close(self) -> None:
+        self.__dict__.pop("_admin", None)
+
+    def _common(self) -> dict[str, object]:
+        return {"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 10_000}
+
+    @cached_property
+    def _admin(self) -> Any:
+        # Kept: an admin that is collected takes its unfinished requests with it.
+        return _library().admin.AdminClient(self._common())
+
+    def _producer(self, config: Mapping[str, object]) -> Any:
+        settings = {"linger.ms": 200, "message.timeout.ms": 15_000, "enable.idempotence": True}
+        return _library().Producer({**self._common(), **settings, **_dotted(config)})
+
+    def _send(self, producer: Any, topic: str, partition: int, record: Record) -> None:
+        extra = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        headers = [(name, value) for name, value in record.headers]
+        producer.produce(
+            topic,
+            value=record.value,
+            key=record.key,
+            partition=partition,
+            headers=headers,
+            on_delivery=_delivered,
+            **extra,
+        )
+
+    def _wait_for_leaders(self, topic: str, partitions: int) -> None:
+        def all_led() -> bool:
+            known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+            return len(known) == partitions and all(part.leader >= 0 for part in known.values())
+
+        wait_until(all_led, f"leaders of {topic}")
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = _SECONDS) -> None:
+    """Poll until it holds; TimeoutError names what did not come."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+def _dotted(config: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("_", "."): value for name, value in config.items()}
+
+
+def _results(futures: Mapping[object, Any]) -> None:
+    for future in futures.values():
+        future.result(_SECONDS)
+
+
+def _delivered(error: object, _message: object) -> None:
+    if error is not None:
+        raise RuntimeError(f"not delivered: {error}")
+
+
+def _flushed(producer: Any) -> None:
+    if left := producer.flush(_SECONDS):
+        raise TimeoutError(f"{left} records were not delivered")
+
+
+def _poll(consumer: Any, count: int) -> list[Record]:
+    records: list[Record] = []
+    deadline = time.monotonic() + _SECONDS
+    while len(records) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(records)} of {count} records came")
+        message = consumer.poll(0.5)
+        if message is None:
+            continue
+        if message.error():
+            with contextlib.suppress(AttributeError):
+                if message.error().retriable() or not message.error().fatal():
+                    continue
+            raise RuntimeError(str(message.error()))
+        records.append(
+            Record(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])
+        )
+    return records
