@@ -1,0 +1,127 @@
+"""The records of Kafka's internal topics: what kafka-dump-log says of them, and what is in them.
+
+Each topic has a module with the table of its messages, imported when its decoder is first used.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from typing import Protocol, cast
+
+from kafkatool.errors import FormatError
+from kafkatool.format.release import Release
+
+
+class Decoder(StrEnum):
+    """Which topic's records these are, by the name of the flag of kafka-dump-log."""
+
+    OFFSETS = "offsets"
+    TRANSACTION_LOG = "transaction-log"
+    CLUSTER_METADATA = "cluster-metadata"
+    REMOTE_LOG_METADATA = "remote-log-metadata"
+    SHARE_GROUP_STATE = "share-group-state"
+
+
+class DecoderThrows(FormatError):
+    """kafka-dump-log itself ends here with an exception; `reason` is its message."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("record", 0, expected="what kafka-dump-log can decode", found=reason)
+        self.reason = reason
+
+
+_TOPICS = {
+    "__consumer_offsets": Decoder.OFFSETS,
+    "__transaction_state": Decoder.TRANSACTION_LOG,
+    "__cluster_metadata": Decoder.CLUSTER_METADATA,
+    "__remote_log_metadata": Decoder.REMOTE_LOG_METADATA,
+    "__share_group_state": Decoder.SHARE_GROUP_STATE,
+}
+
+_MODULES = {
+    Decoder.OFFSETS: "consumer_offsets",
+    Decoder.TRANSACTION_LOG: "transaction_state",
+    Decoder.CLUSTER_METADATA: "cluster_metadata",
+    Decoder.REMOTE_LOG_METADATA: "remote_log_metadata",
+    Decoder.SHARE_GROUP_STATE: "share_group_state",
+}
+
+
+class _Topic(Protocol):
+    def decode_text(
+        self, release: Release, offset: int, key: bytes | None, value: bytes | None, redacted: bool
+    ) -> tuple[str | None, str | None]: ...
+
+    def decode_row(self, key: bytes | None, value: bytes | None) -> dict[str, object]: ...
+
+
+def _topic(decoder: Decoder) -> _Topic:
+    return cast(_Topic, import_module(f"{__name__}.{_MODULES[decoder]}"))
+
+
+def decoder_for_topic(topic: str) -> Decoder | None:
+    """The decoder of an internal topic; None for any other topic."""
+    return _TOPICS.get(topic)
+
+
+def decode_text(
+    decoder: Decoder,
+    release: Release,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    redacted: bool = False,
+) -> tuple[str | None, str | None]:
+    """The texts that kafka-dump-log of this release prints behind `key:` and `payload:`; None if it has none.
+
+    Damage comes back as the text that it prints about it; raises DecoderThrows where it ends with an
+    exception instead. `redacted` hides secrets, which kafka-dump-log does not.
+    """
+    return _topic(decoder).decode_text(release, offset, key, value, redacted)
+
+
+def decode_row(
+    decoder: Decoder, key: bytes | None, value: bytes | None, *, redacted: bool = False
+) -> dict[str, object]:
+    """The record as JSON can hold it: `type`, `version`, `key` and `value`; never raises.
+
+    `value` is None for a tombstone. What could not be read is under `error`, bytes left over are counted in
+    `unreadBytes`, and a record that only an older release's layout fits names it in `layout`.
+    """
+    row = _topic(decoder).decode_row(key, value)
+    if redacted:
+        from kafkatool.format.schema.redaction import redact_row
+
+        row = redact_row(row)
+    return cast(dict[str, object], _jsonable(row))
+
+
+def control_text(release: Release, key: bytes | None, value: bytes | None) -> str:
+    """What kafka-dump-log prints at the end of a control record's line; raises DecoderThrows if it throws."""
+    from kafkatool.format.schema import control
+
+    return control.control_text(release, key, value)
+
+
+def control_row(key: bytes | None, value: bytes | None) -> dict[str, object]:
+    """A control record as JSON can hold it: `type`, and `value` or `error`; never raises."""
+    from kafkatool.format.schema import control
+
+    return cast(dict[str, object], _jsonable(control.control_row(key, value)))
+
+
+def _jsonable(value: object) -> object:
+    """Bytes in base64, numbers that are none as text; the rest is JSON already."""
+    if isinstance(value, bytes):
+        from base64 import b64encode
+
+        return b64encode(value).decode()
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _jsonable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value
