@@ -1,0 +1,283 @@
+"""`kafkatool ls`: what is in a log directory, how much of it, and where the space went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkatool.commands.options import (
+    CacheOpt,
+    DebugOpt,
+    FilesFromOpt,
+    FormatOpt,
+    LimitOpt,
+    MaxRateOpt,
+    NoProgressOpt,
+    NulOpt,
+    PathsArg,
+    QuietOpt,
+    RawOpt,
+    VerboseOpt,
+    epilog,
+    guest,
+    talk,
+)
+from kafkatool.commands.render import Format, Talk, rows
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.commands.ls_rows import LsRow, Place, View
+    from kafkatool.engine.logdir import LogDir, Problem
+    from kafkatool.engine.paths import Target
+    from kafkatool.engine.source import Guest
+
+EPILOG = epilog(
+    {
+        "kafkatool ls /var/lib/kafka/data": "every partition, with offsets, times and sizes",
+        "kafkatool ls --topics --sort size server.properties": "the topics of a broker, the largest first",
+        "kafkatool ls --segments /var/lib/kafka/data/orders-0": "the segments of one partition",
+        "kafkatool ls --space /var/lib/kafka/data": "where the space of the disk went",
+        "kafkatool ls --format ndjson --state stray DIR | jq -r .directory": "directories without an owner",
+    }
+)
+
+
+class Sort(StrEnum):
+    name = "name"
+    size = "size"
+    allocated = "allocated"
+    time = "time"
+    offset = "offset"
+
+
+def ls(
+    paths: PathsArg = None,
+    topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False,
+    partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition (default).")] = False,
+    segments: Annotated[bool, typer.Option("--segments", help="One row a segment.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="One row a file.")] = False,
+    space: Annotated[
+        bool, typer.Option("--space", help="Where the space of the file systems went, inodes too.")
+    ] = False,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            show_default=False,
+            help="Only partitions in this state: active, deleted, stray, future, metadata. All by default.",
+        ),
+    ] = None,
+    sort: Annotated[
+        Sort, typer.Option("--sort", help="Order; size, allocated and time begin with the greatest.")
+    ] = Sort.name,
+    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    limit: LimitOpt = None,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    files_from: FilesFromOpt = None,
+    nul: NulOpt = False,
+    max_rate: MaxRateOpt = None,
+    cache: CacheOpt = None,
+    quiet: QuietOpt = False,
+    verbose: VerboseOpt = False,
+    no_progress: NoProgressOpt = False,
+    debug: DebugOpt = False,
+) -> None:
+    """List topics, partitions, segments and files, with offset and time ranges and sizes.
+
+    SIZE is what a file claims, ALLOCATED what it takes on the disk: preallocated indexes are sparse.
+    Deleted, stray and future partitions and leftovers of cleaning are listed and counted like all others.
+    Nothing is changed, and the page cache is left as it was.
+    """
+    from kafkatool.engine.paths import expand
+
+    speak = talk(quiet, verbose, no_progress)
+    expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
+    view = _view(topics, partitions, segments, files, space, expansion.targets)
+    listing = _Listing(guest(cache, max_rate), speak)
+    listing.read(expansion.targets, state or [])
+    for problem in expansion.problems:
+        listing.fail(problem)
+    listing.show(view, fmt, raw, _order(sort, reverse), limit)
+    raise typer.Exit(ExitCode.FAILED if listing.failures else ExitCode.OK)
+
+
+def _view(
+    topics: bool, partitions: bool, segments: bool, files: bool, space: bool, targets: list[Target]
+) -> View:
+    from kafkatool.commands.ls_rows import View
+    from kafkatool.engine.paths import FileTarget
+
+    chosen = [
+        view
+        for view, is_chosen in zip(View, (topics, partitions, segments, files, space), strict=True)
+        if is_chosen
+    ]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    if chosen:
+        return chosen[0]
+    only_files = all(isinstance(target, FileTarget) for target in targets)
+    return View.segments if only_files and targets else View.partitions
+
+
+def _order(sort: Sort, reverse: bool) -> Callable[[Iterable[LsRow]], Iterable[LsRow]]:
+    """A function that puts rows in order; by name they come in order already."""
+    if sort is Sort.name:
+        return (lambda found: reversed(list(found))) if reverse else (lambda found: found)
+    keys = {
+        Sort.size: ("size", "log_size"),
+        Sort.allocated: ("allocated",),
+        Sort.time: ("max_timestamp_ms", "modified_ms"),
+        Sort.offset: ("first_offset", "segment", "offset"),
+    }[sort]
+    descending = (sort is not Sort.offset) != reverse
+
+    def value(row: LsRow) -> int:
+        known = (row[key] for key in keys if row.get(key) is not None)
+        return int(next(known, -1))
+
+    return lambda found: sorted(found, key=value, reverse=descending)
+
+
+class _Listing:
+    """What was found, and what went wrong on the way."""
+
+    def __init__(self, how: Guest, speak: Talk) -> None:
+        self._guest = how
+        self._talk = speak
+        self.failures = 0
+        self.log_dirs: list[LogDir] = []
+        self.places: list[Place] = []
+        self._loose_files = True
+
+    def fail(self, message: str) -> None:
+        """Tell of something that could not be read; the command will end with 3."""
+        self.failures += 1
+        self._talk.warn(message)
+
+    def read(self, targets: list[Target], states: list[str]) -> None:
+        """List everything named; keep the partitions in these states, or all."""
+        from kafkatool.commands.ls_rows import Place
+        from kafkatool.engine.logdir import PartitionState, read_files, read_log_dir, read_partition
+        from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
+
+        unknown = set(states) - {str(state) for state in PartitionState}
+        if unknown:
+            raise UsageError(f"--state {unknown.pop()!r}: choose from {', '.join(PartitionState)}")
+        problems: list[Problem] = []
+        for target in targets:
+            if isinstance(target, LogDirTarget):
+                log_dir = read_log_dir(target.path, self._guest)
+                self.log_dirs.append(log_dir)
+                problems += log_dir.problems
+                found = [Place(partition, log_dir) for partition in log_dir.partitions]
+                self.places += sorted(found, key=lambda place: place.order)
+            elif isinstance(target, PartitionTarget):
+                self.places.append(Place(read_partition(target.path, problems, self._guest), None))
+        named = [target.path for target in targets if isinstance(target, FileTarget)]
+        self.places += [Place(partition, None) for partition in read_files(named, problems)]
+        self._note(problems)
+        if states:
+            self._loose_files = False
+            self.places = [place for place in self.places if place.partition.state in states]
+            if not self.places:
+                raise UsageError(f"no partition is {' or '.join(states)}")
+
+    def _note(self, problems: list[Problem]) -> None:
+        for problem in problems:
+            if problem.vanished:
+                self._talk.detail(f"{problem.path}: vanished meanwhile")
+            else:
+                self.fail(f"{problem.path}: {problem.message}")
+
+    def show(
+        self,
+        view: View,
+        fmt: Format,
+        raw: bool,
+        order: Callable[[Iterable[LsRow]], Iterable[LsRow]],
+        limit: int | None,
+    ) -> None:
+        """Write the rows of a view; the log directories before, the totals behind."""
+        from kafkatool.commands.ls_rows import COLUMNS, View, logdir_row, total_row
+
+        is_space = view is View.space
+        with rows(fmt, COLUMNS[view], raw=raw) as out:
+            if fmt is Format.ndjson:
+                for log_dir in self.log_dirs:
+                    out.write(logdir_row(log_dir))
+            else:
+                self._headings()
+            found = self._space_rows(fmt) if is_space else islice(order(self._rows(view)), limit)
+            for row in found:
+                unread = row.pop("unread", 0)
+                if unread:
+                    self.failures += unread
+                    self._talk.warn(str(row["problem"]))
+                out.write(row)
+            if not is_space and fmt is not Format.csv:
+                total = total_row(self.places, self.log_dirs if self._loose_files else [])
+                out.write(total if fmt is Format.ndjson else _as_last_line(total, view))
+
+    def _rows(self, view: View) -> Iterator[LsRow]:
+        from kafkatool.commands import ls_rows
+        from kafkatool.commands.ls_rows import View
+
+        if view is View.topics:
+            return ls_rows.topic_rows(self.places, self._guest)
+        if view is View.segments:
+            return ls_rows.segment_rows(self.places, self._guest)
+        if view is View.files:
+            return ls_rows.file_rows(self.places, self.log_dirs if self._loose_files else [])
+        return ls_rows.partition_rows(self.places, self._guest)
+
+    def _space_rows(self, fmt: Format) -> Iterator[LsRow]:
+        from kafkatool.commands.ls_rows import space_lines, space_row
+        from kafkatool.engine.space import account
+
+        if not self.log_dirs:
+            raise UsageError("--space needs a log directory or a server.properties")
+        for space in account(self.log_dirs):
+            if fmt is Format.ndjson:
+                yield space_row(space)
+            else:
+                yield from space_lines(space)
+
+    def _headings(self) -> None:
+        """Whose these directories are, and what in them is nobody's."""
+        from kafkatool.commands.ls_rows import logdir_row
+
+        for log_dir in self.log_dirs:
+            row = logdir_row(log_dir)
+            self._talk.heading(_heading(row))
+            for path in row["unknown_directories"]:
+                self._talk.note(f"{path}: unknown directory; a broker does not start with it here")
+            for path in row["unknown_files"]:
+                self._talk.note(f"{path}: unknown file")
+
+
+def _heading(row: dict[str, Any]) -> str:
+    facts = [
+        ("cluster", row["cluster_id"]),
+        ("node", row["node_id"]),
+        ("directory", row["directory_id"]),
+    ]
+    said = ", ".join(f"{name} {value}" for name, value in facts if value is not None)
+    ending = "shut down cleanly" if row["clean_shutdown"] else "no clean shutdown marker"
+    return f"{row['log_dir']}: {said or 'no meta.properties'}; {ending}"
+
+
+def _as_last_line(total: LsRow, view: View) -> LsRow:
+    """The totals under a table: the first column says so, the others hold what they hold above."""
+    from kafkatool.commands.ls_rows import COLUMNS, View
+
+    line = {**total, COLUMNS[view][0].key: "total"}
+    if view is not View.topics:
+        line.pop("partitions")
+    return line

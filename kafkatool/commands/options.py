@@ -1,0 +1,189 @@
+"""Options that several commands share, each said once; and the two sections every help text ends with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.render import BytesFormat, Format, Talk
+
+if TYPE_CHECKING:
+    from kafkatool.engine.source import Guest
+
+# What a Typer parameter's callback cannot return, the last resort in cli.py still has to know.
+DEBUG = "kafkatool.debug"
+
+
+def _remember_debug(context: typer.Context, value: bool) -> bool:
+    if value:
+        context.meta[DEBUG] = True
+    return value
+
+
+PathsArg = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...",
+        show_default=False,
+        help="A file, a partition directory, a log directory, server.properties, a quoted glob, "
+        "or - for standard input where one stream makes sense.",
+    ),
+]
+FilesFromOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--files-from",
+        metavar="FILE",
+        show_default=False,
+        help="Read paths from FILE, one a line; - is stdin.",
+    ),
+]
+NulOpt = Annotated[bool, typer.Option("-0", "--null", help="Paths in --files-from end with NUL.")]
+
+FormatOpt = Annotated[Format, typer.Option("--format", help="How results are written.")]
+BytesOpt = Annotated[
+    BytesFormat,
+    typer.Option(
+        "--bytes", help='How byte strings are written; in utf8, others become {"base64": "…"} in NDJSON.'
+    ),
+]
+RawOpt = Annotated[bool, typer.Option("--raw", help="Exact numbers instead of human sizes and times.")]
+
+FromOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="POSITION",
+        show_default=False,
+        help="First offset or time, inclusive: 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
+    ),
+]
+ToOpt = Annotated[
+    str | None,
+    typer.Option("--to", metavar="POSITION", show_default=False, help="Last offset or time, exclusive."),
+]
+KeyOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key", metavar="KEY", show_default=False, help="Only records with this key: text, hex:… or base64:…"
+    ),
+]
+KeyRegexOpt = Annotated[
+    str | None,
+    typer.Option("--key-regex", metavar="REGEX", show_default=False, help="Only records whose key matches."),
+]
+HeaderOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME[=VALUE]",
+        show_default=False,
+        help="Only records with this header; all of them if repeated.",
+    ),
+]
+ProducerIdOpt = Annotated[
+    int | None,
+    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only what this producer wrote."),
+]
+LimitOpt = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")
+]
+TailOpt = Annotated[
+    int | None, typer.Option("--tail", metavar="N", min=0, show_default=False, help="Only the last N rows.")
+]
+
+MaxRateOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--max-rate",
+        metavar="SIZE",
+        show_default=False,
+        help="Read at most this much a second, for example 50M.",
+    ),
+]
+MaxErrorsOpt = Annotated[
+    int | None,
+    typer.Option(
+        "--max-errors",
+        metavar="N",
+        min=0,
+        show_default=False,
+        help="Stop after more than N unreadable 4 KiB blocks.",
+    ),
+]
+CacheOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="keep",
+        show_default=False,
+        help="keep: leave in the page cache what was read; by default it is as before.",
+    ),
+]
+FailOnOpt = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="SEVERITY",
+        help="Least severity that means exit 4: note, degraded, no_start, loss.",
+    ),
+]
+JobsOpt = Annotated[
+    int, typer.Option("--jobs", metavar="N", min=0, help="Processes to use; 0 means one for every core.")
+]
+
+QuietOpt = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors and warnings.")
+]
+VerboseOpt = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
+NoProgressOpt = Annotated[bool, typer.Option("--no-progress", help="No progress bar, even on a terminal.")]
+DebugOpt = Annotated[
+    bool, typer.Option("--debug", callback=_remember_debug, help="Show a traceback where something fails.")
+]
+
+
+def guest(cache: str | None, max_rate: str | None, max_errors: int | None = None) -> Guest:
+    """How to read, from the options; from here on this process goes last at the disk."""
+    from kafkatool.commands.arguments import parse_rate
+    from kafkatool.engine.pagecache import idle_io_priority
+    from kafkatool.engine.source import Guest
+    from kafkatool.errors import UsageError
+
+    if cache not in (None, "keep"):
+        raise UsageError(f"--cache {cache!r} is not known: only `keep` is")
+    idle_io_priority()
+    return Guest(
+        cache_keep=cache == "keep",
+        max_rate=None if max_rate is None else parse_rate(max_rate),
+        max_errors=max_errors,
+    )
+
+
+def talk(quiet: bool, verbose: bool, no_progress: bool) -> Talk:
+    return Talk(quiet=quiet, verbose=verbose, show_progress=not no_progress)
+
+
+_EXIT_CODES = {
+    0: "done",
+    2: "usage, or nothing matched",
+    3: "the job could not be done or finished",
+    4: "findings at or above --fail-on",
+    5: "refused for safety",
+    130: "interrupted",
+    141: "the reader of our output went away",
+}
+
+
+def epilog(examples: dict[str, str], *codes: int) -> str:
+    """What every help text ends with: examples (command line -> what it does) and exit codes.
+
+    0, 2, 3, 130 and 141 belong to every command; `codes` names those it has besides.
+    """
+    lines = ["Examples:", ""]
+    for command, meaning in examples.items():
+        lines += [f"  # {meaning}", f"  {command}", ""]
+    lines += ["Exit codes:", ""]
+    lines += [f"  {code:<4} {_EXIT_CODES[code]}" for code in sorted({0, 2, 3, 130, 141, *codes})]
+    # \b keeps the lines as they are.
+    return "\b\n" + "\n\n\b\n".join("\n".join(lines).split("\n\n"))

@@ -1,0 +1,211 @@
+"""From which offset and time to which a segment reaches, with as few reads as the indexes allow.
+
+    first offset, first time   the first batch's header
+    last offset                the batches behind the last index entry
+    greatest time              the last time index entry, and the batches behind the last index entry
+
+An index is only believed where the log agrees with it; without one the log is walked from its start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.logdir import Partition, Segment
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, Source, open_source
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds, offset_index, time_index
+from kafkatool.format.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
+from kafkatool.format.kinds import FileKind
+from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.time_index import TimeEntry
+
+Header = BatchHeader | LegacyHeader
+
+_Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a segment covers; None is unknown. An empty segment has no offsets and no problem."""
+
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    problem: str | None = None
+    could_be_read: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        return self.last_offset is None and self.problem is None
+
+
+def segment_extent(segment: Segment, guest: Guest) -> Extent:
+    """Where a segment begins and ends. Never raises for what is wrong with its files: see `problem`."""
+    log = segment.log
+    if log is None:
+        return Extent(problem="no log file")
+    if log.size == 0:
+        return Extent()
+    try:
+        with open_source(log.path, guest) as source:
+            first = _header_at(source, 0)
+            if first is None:
+                return replace(_tail(source, segment, guest), problem="no batch at the start")
+            extent = _tail(source, segment, guest)
+            first_offset = first.base_offset if isinstance(first, BatchHeader) else first.offset
+            return replace(extent, first_offset=first_offset, first_timestamp_ms=first_timestamp(first))
+    except FileNotFoundError:
+        return Extent(problem="vanished")
+    except KafkatoolError as error:
+        return Extent(problem=str(error), could_be_read=False)
+
+
+def partition_extent(partition: Partition, guest: Guest) -> Extent:
+    """Where a partition begins and ends: its live segments, or in their absence all it has.
+
+    Only the first and the last segment are looked into; between them the time indexes say enough.
+    """
+    segments = partition.live_segments or [s for s in partition.segments if s.log is not None]
+    first, rest = _first_filled(segments, guest)
+    last, between = _first_filled(rest[::-1], guest)
+    if last.is_empty:
+        return first
+    latest = [first.max_timestamp_ms, last.max_timestamp_ms]
+    for segment in between:
+        known = closed_max_timestamp(segment, guest)
+        latest.append(segment_extent(segment, guest).max_timestamp_ms if known is None else known)
+    times = [time for time in latest if time is not None]
+    return Extent(
+        first_offset=first.first_offset,
+        last_offset=last.last_offset,
+        first_timestamp_ms=first.first_timestamp_ms,
+        max_timestamp_ms=max(times) if len(times) == len(latest) else None,
+        problem=first.problem or last.problem,
+        could_be_read=first.could_be_read and last.could_be_read,
+    )
+
+
+def _first_filled(segments: list[Segment], guest: Guest) -> tuple[Extent, list[Segment]]:
+    """The extent of the first segment that is not empty, and the segments behind it."""
+    for at, segment in enumerate(segments):
+        extent = segment_extent(segment, guest)
+        if not extent.is_empty:
+            return extent, segments[at + 1 :]
+    return Extent(), []
+
+
+def closed_max_timestamp(segment: Segment, guest: Guest) -> int | None:
+    """The greatest time of a segment that was closed in order, by its time index alone; else None."""
+    last = _last_time(segment, guest)
+    return None if last is None else last.timestamp_ms
+
+
+def first_timestamp(header: Header) -> int | None:
+    """When the first batch begins; None where its header does not say."""
+    if isinstance(header, LegacyHeader):
+        return _known(header.timestamp)
+    if header.timestamp_type is TimestampType.LOG_APPEND:
+        return _known(header.max_timestamp)
+    return None if header.delete_horizon_ms is not None else _known(header.base_timestamp)
+
+
+def _known(timestamp_ms: int) -> int | None:
+    return timestamp_ms if timestamp_ms >= 0 else None
+
+
+def _header_at(source: Source, position: int) -> Header | None:
+    """The header of a plausible entry at `position`; its checksum is not looked at."""
+    raw = source.read(position, HEADER_SIZE)
+    header: Header | None = None
+    with suppress(FormatError):
+        header = read_header(raw) if len(raw) > 16 and raw[16] == 2 else read_legacy_header(raw)
+    if header is None or header.magic not in (0, 1, 2) or header.size < 26 or header.last_offset < 0:
+        return None
+    return header
+
+
+def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
+    """What the batches from the last index entry on say, and the time index for those before."""
+    start = _last_indexed_position(source, segment, guest)
+    last_offset: int | None = None
+    max_timestamp = -1
+    problem: str | None = None
+    for item in scan(source, start):
+        if isinstance(item, Batch) and item.is_valid:
+            last_offset = item.header.last_offset
+            max_timestamp = max(max_timestamp, item.header.max_timestamp)
+        elif isinstance(item, Damage):
+            problem = problem or _describe(item)
+    timed = _last_time(segment, guest) if start else None
+    if start and timed is None:
+        # Batches before the last index entry may be later in time: nobody knows without reading them.
+        return Extent(last_offset=last_offset, problem=problem)
+    if timed is not None:
+        max_timestamp = max(max_timestamp, timed.timestamp_ms)
+    return Extent(last_offset=last_offset, max_timestamp_ms=_known(max_timestamp), problem=problem)
+
+
+def _describe(damage: Damage) -> str | None:
+    # A preallocated log ends in zeros while it is written to: that is how it should be.
+    if damage.kind is FindingClass.ZERO_FILLED and damage.next_good_offset is None:
+        return None
+    return f"{damage.kind} at byte {damage.position}"
+
+
+def _last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int:
+    """Where to start walking towards the end: 0 unless index and log agree on something better."""
+    path = _beside_the_log(segment, kinds.OFFSET_INDEX)
+    entry = _last_entry(path, offset_index.ENTRY_SIZE, offset_index.read_entry, guest)
+    if entry is None or entry.position <= 0 or entry.relative_offset < 0:
+        return 0
+    header = _header_at(source, entry.position)
+    if header is None or header.last_offset > entry.offset(segment.base_offset):
+        return 0
+    return entry.position
+
+
+def _last_time(segment: Segment, guest: Guest) -> TimeEntry | None:
+    path = _beside_the_log(segment, kinds.TIME_INDEX)
+    entry = _last_entry(path, time_index.ENTRY_SIZE, time_index.read_entry, guest)
+    return entry if entry is not None and entry.timestamp_ms >= 0 and entry.relative_offset >= 0 else None
+
+
+def _beside_the_log(segment: Segment, kind: FileKind) -> str | None:
+    """The index that belongs to a log, listed or not: somebody may have named the log alone."""
+    if segment.log is None:
+        return None
+    directory, name = os.path.split(segment.log.path)
+    return os.path.join(directory, name.replace(".log", f".{kind.name}", 1))
+
+
+def _last_entry(
+    path: str | None, size: int, read: Callable[[bytes, int], _Entry], guest: Guest
+) -> _Entry | None:
+    """The last entry that was written to an index, found by halving: behind it all is zero."""
+    if path is None:
+        return None
+    try:
+        with open_source(path, guest) as source:
+            slots = (source.size_hint or 0) // size
+            low, high = 0, slots  # slots before `low` are written, from `high` on they are not
+            raw = source.read((slots - 1) * size, size) if slots else b""
+            if raw.strip(b"\0"):
+                low = slots
+            while low < high:
+                middle = (low + high) // 2
+                if source.read(middle * size, size).strip(b"\0"):
+                    low = middle + 1
+                else:
+                    high = middle
+            return read(source.read((low - 1) * size, size), 0) if low else None
+    except (FileNotFoundError, KafkatoolError):
+        return None

@@ -1,0 +1,386 @@
+"""One log directory as facts: whose it is, its partitions, their segments and files, and what is no one's.
+
+Nothing but names and sizes is read here, and the small files that say whose a directory is. A broker may
+rename and delete while we walk: what vanishes is left out, what cannot be read is a problem in the result.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint
+from kafkatool.format.kinds import FileKind, Group, kind_of
+from kafkatool.format.names import (
+    METADATA_PARTITION,
+    REMOTE_INDEX_CACHE,
+    DirectoryState,
+    FileState,
+    parse_partition_directory,
+)
+from kafkatool.format.partition_metadata import read_partition_metadata
+from kafkatool.format.properties import MetaProperties, read_meta_properties
+
+_SEGMENT_KINDS = (kinds.LOG, kinds.OFFSET_INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
+_BLOCK = 512  # st_blocks counts these, whatever the file system's own block is
+
+_Value = TypeVar("_Value")
+
+
+class PartitionState(StrEnum):
+    """What a directory is to the broker."""
+
+    ACTIVE = "active"
+    DELETED = "deleted"
+    STRAY = "stray"
+    FUTURE = "future"
+    METADATA = "metadata"
+
+
+class SegmentState(StrEnum):
+    """What a segment is to the broker; an orphan has indexes and no log."""
+
+    ACTIVE = "active"
+    CLOSED = "closed"
+    DELETED = "deleted"
+    CLEANED = "cleaned"
+    SWAP = "swap"
+    ORPHAN = "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file as it was when it was listed."""
+
+    path: str
+    name: str
+    kind: FileKind
+    state: FileState
+    offset: int | None
+    size: int
+    allocated: int
+    modified_ms: int
+    identity: tuple[int, int]
+    link_count: int
+
+    @property
+    def is_leftover(self) -> bool:
+        """Whether a broker would throw it away, or has forgotten it."""
+        return self.state is not FileState.LIVE or self.kind is kinds.BACKUP
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files that share a base offset and a state."""
+
+    base_offset: int
+    state: SegmentState
+    files: tuple[FileEntry, ...]
+
+    def file(self, kind: FileKind) -> FileEntry | None:
+        return next((entry for entry in self.files if entry.kind is kind), None)
+
+    @property
+    def log(self) -> FileEntry | None:
+        return self.file(kinds.LOG)
+
+    @property
+    def size(self) -> int:
+        return sum(entry.size for entry in self.files)
+
+    @property
+    def allocated(self) -> int:
+        return sum(entry.allocated for entry in self.files)
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in (SegmentState.ACTIVE, SegmentState.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition directory. Topic and partition are None where its name says nothing of the kind."""
+
+    path: str
+    directory: str
+    topic: str | None
+    partition: int | None
+    state: PartitionState
+    topic_id: str | None
+    segments: tuple[Segment, ...]
+    other_files: tuple[FileEntry, ...]
+    unknown_directories: tuple[str, ...] = ()
+    topic_may_be_cut: bool = False
+
+    @property
+    def files(self) -> Iterator[FileEntry]:
+        for segment in self.segments:
+            yield from segment.files
+        yield from self.other_files
+
+    @property
+    def live_segments(self) -> list[Segment]:
+        return [segment for segment in self.segments if segment.is_live]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read. `vanished` things are a live broker's doing, not a fault."""
+
+    path: str
+    message: str
+    vanished: bool = False
+
+
+@dataclass(slots=True)
+class LogDir:
+    """One log directory: its owner, its checkpoints, and everything in it."""
+
+    path: str
+    meta: MetaProperties | None = None
+    was_shut_down_cleanly: bool = False
+    high_watermarks: dict[tuple[str, int], int] = field(default_factory=dict)
+    log_starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    recovery_points: dict[tuple[str, int], int] = field(default_factory=dict)
+    partitions: list[Partition] = field(default_factory=list)
+    files: list[FileEntry] = field(default_factory=list)
+    remote_cache: list[FileEntry] = field(default_factory=list)
+    unknown_directories: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def all_files(self) -> Iterator[FileEntry]:
+        yield from self.files
+        yield from self.remote_cache
+        for partition in self.partitions:
+            yield from partition.files
+
+
+def read_log_dir(path: str, guest: Guest | None = None) -> LogDir:
+    """Everything in a log directory. Raises KafkatoolError only if it cannot be listed at all."""
+    guest = guest or Guest()
+    found = LogDir(path)
+    files, directories = _list(path, found.problems, must_exist=True)
+    found.files = files
+    for name in directories:
+        _add_directory(found, os.path.join(path, name), name, guest)
+    _read_top_level(found, guest)
+    return found
+
+
+def read_partition(path: str, problems: list[Problem], guest: Guest | None = None) -> Partition:
+    """One partition directory; raises KafkatoolError if it cannot be listed."""
+    files, directories = _list(path, problems, must_exist=True)
+    return _partition(path, files, directories, problems, guest or Guest())
+
+
+def read_files(paths: Iterable[str], problems: list[Problem]) -> list[Partition]:
+    """Files named one by one, as partitions that hold nothing else."""
+    named: dict[str, list[FileEntry]] = defaultdict(list)
+    for path in paths:
+        try:
+            named[os.path.dirname(path)].append(file_entry(path, os.stat(path)))
+        except OSError as error:
+            problems.append(_problem(path, error))
+    return [
+        _partition(parent, sorted(entries, key=lambda entry: entry.name), [], problems, Guest())
+        for parent, entries in named.items()
+    ]
+
+
+def unique_files(files: Iterable[FileEntry]) -> Iterator[FileEntry]:
+    """Each file once, however many names it has."""
+    seen: set[tuple[int, int]] = set()
+    for entry in files:
+        if entry.link_count > 1:
+            if entry.identity in seen:
+                continue
+            seen.add(entry.identity)
+        yield entry
+
+
+def _add_directory(found: LogDir, path: str, name: str, guest: Guest) -> None:
+    if parse_partition_directory(name) is None and name != REMOTE_INDEX_CACHE:
+        found.unknown_directories.append(path)
+        return
+    try:
+        files, directories = _list(path, found.problems)
+    except _GoneError:
+        return
+    if name == REMOTE_INDEX_CACHE:
+        found.remote_cache = files
+        found.unknown_directories += [os.path.join(path, inner) for inner in directories]
+    else:
+        found.partitions.append(_partition(path, files, directories, found.problems, guest))
+
+
+def _partition(
+    path: str, files: list[FileEntry], directories: list[str], problems: list[Problem], guest: Guest
+) -> Partition:
+    directory = os.path.basename(os.path.abspath(path))
+    named = parse_partition_directory(directory)
+    state = _partition_state(directory, named.state if named else DirectoryState.LIVE)
+    metadata = _read_small(
+        path, kinds.PARTITION_METADATA.name, read_partition_metadata, files, problems, guest
+    )
+    return Partition(
+        path=path,
+        directory=directory,
+        topic=named.topic if named else None,
+        partition=named.partition if named else None,
+        state=state,
+        topic_id=metadata.topic_id if metadata else None,
+        segments=_segments(files, is_written_to=state is not PartitionState.DELETED),
+        other_files=tuple(entry for entry in files if entry.kind not in _SEGMENT_KINDS),
+        unknown_directories=tuple(os.path.join(path, name) for name in directories),
+        topic_may_be_cut=named.may_be_cut(directory) if named else False,
+    )
+
+
+def _partition_state(directory: str, state: DirectoryState) -> PartitionState:
+    if directory == METADATA_PARTITION:
+        return PartitionState.METADATA
+    return {
+        DirectoryState.LIVE: PartitionState.ACTIVE,
+        DirectoryState.DELETE: PartitionState.DELETED,
+        DirectoryState.STRAY: PartitionState.STRAY,
+        DirectoryState.FUTURE: PartitionState.FUTURE,
+    }[state]
+
+
+def _segments(files: list[FileEntry], *, is_written_to: bool) -> tuple[Segment, ...]:
+    """The files of segments, grouped by base offset and state, in offset order."""
+    groups: dict[tuple[int, FileState], list[FileEntry]] = defaultdict(list)
+    for entry in files:
+        if entry.kind in _SEGMENT_KINDS and entry.offset is not None:
+            groups[entry.offset, entry.state].append(entry)
+    segments = [
+        Segment(base, _segment_state(state, group), tuple(group))
+        for (base, state), group in sorted(groups.items())
+    ]
+    live = [at for at, segment in enumerate(segments) if segment.state is SegmentState.CLOSED]
+    if live and is_written_to:
+        segments[live[-1]] = replace(segments[live[-1]], state=SegmentState.ACTIVE)
+    return tuple(segments)
+
+
+def _segment_state(state: FileState, files: list[FileEntry]) -> SegmentState:
+    if state is FileState.LIVE:
+        has_log = any(entry.kind is kinds.LOG for entry in files)
+        return SegmentState.CLOSED if has_log else SegmentState.ORPHAN
+    if state in (FileState.CLEANED, FileState.SWAP):
+        return SegmentState(state.value)
+    return SegmentState.DELETED
+
+
+def _read_top_level(found: LogDir, guest: Guest) -> None:
+    def read(kind: FileKind, decode: Callable[[bytes], _Value]) -> _Value | None:
+        return _read_small(found.path, kind.name, decode, found.files, found.problems, guest)
+
+    def offsets(kind: FileKind) -> dict[tuple[str, int], int]:
+        entries: list[PartitionOffset] = read(kind, read_offset_checkpoint) or []
+        return {(entry.topic, entry.partition): entry.offset for entry in entries}
+
+    found.meta = read(kinds.META_PROPERTIES, read_meta_properties)
+    found.high_watermarks = offsets(kinds.HIGH_WATERMARKS)
+    found.log_starts = offsets(kinds.LOG_STARTS)
+    found.recovery_points = offsets(kinds.RECOVERY_POINTS)
+    found.was_shut_down_cleanly = any(
+        entry.kind is kinds.CLEAN_SHUTDOWN and not entry.is_leftover for entry in found.files
+    )
+
+
+def _read_small(
+    directory: str,
+    name: str,
+    decode: Callable[[bytes], _Value],
+    files: list[FileEntry],
+    problems: list[Problem],
+    guest: Guest,
+) -> _Value | None:
+    """The content of a small file that was listed; None, and a problem, where it cannot be had."""
+    if not any(entry.name == name for entry in files):
+        return None
+    path = os.path.join(directory, name)
+    try:
+        return decode(read_small_file(path, guest))
+    except FileNotFoundError:
+        problems.append(Problem(path, "vanished", vanished=True))
+    except FormatError as error:
+        problems.append(Problem(path, str(error)))
+    except KafkatoolError as error:
+        problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
+    return None
+
+
+class _GoneError(Exception):
+    """A directory that cannot be listed; the problem is noted already."""
+
+
+def _list(
+    path: str, problems: list[Problem], *, must_exist: bool = False
+) -> tuple[list[FileEntry], list[str]]:
+    """The files in a directory and the names of its directories, by name."""
+    files, directories = [], []
+    try:
+        with os.scandir(path) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir():
+                    directories.append(entry.name)
+                elif (found := _entry(entry, problems)) is not None:
+                    files.append(found)
+    except OSError as error:
+        if must_exist:
+            raise KafkatoolError(f"{path}: {error.strerror}") from error
+        problems.append(_problem(path, error))
+        raise _GoneError from error
+    return files, directories
+
+
+def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | None:
+    try:
+        found = entry.stat()
+    except OSError as error:
+        problems.append(_problem(entry.path, error))
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return file_entry(entry.path, found)
+
+
+def file_entry(path: str, found: os.stat_result) -> FileEntry:
+    """What name and stat say of a file."""
+    name = os.path.basename(path)
+    kind, state, offset = kind_of(name)
+    return FileEntry(
+        path=path,
+        name=name,
+        kind=kind,
+        state=state,
+        offset=offset,
+        size=found.st_size,
+        allocated=found.st_blocks * _BLOCK,
+        modified_ms=found.st_mtime_ns // 1_000_000,
+        identity=(found.st_dev, found.st_ino),
+        link_count=found.st_nlink,
+    )
+
+
+def _problem(path: str, error: OSError) -> Problem:
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+    return Problem(path, "vanished" if gone else str(error.strerror), vanished=gone)
+
+
+def data_group(entry: FileEntry) -> str:
+    """Which part of the space a file takes: log, index, state, leftover or unknown."""
+    if entry.is_leftover:
+        return "leftover"
+    return str(entry.kind.group) if entry.kind.group is not Group.UNKNOWN else "unknown"

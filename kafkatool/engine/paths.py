@@ -1,0 +1,225 @@
+"""From what people name on the command line to what there is to read, in an order that never varies.
+
+A directory is told by what it holds, not by its name alone: `kafka-logs-0` could be a log directory or
+partition 0 of a topic `kafka-logs`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError, UsageError
+from kafkatool.format import kinds
+from kafkatool.format.kinds import kind_of
+from kafkatool.format.names import parse_partition_directory
+from kafkatool.format.properties import read_properties
+
+STDIN = "-"
+
+_GLOB_CHARACTERS = frozenset("*?[")
+# Where the brokers' own example configuration puts its logs if it names no directory.
+_DEFAULT_LOG_DIR = "/tmp/kafka-logs"
+# Found at the top of a log directory only, or in a partition only.
+_TOP_LEVEL = (
+    kinds.META_PROPERTIES,
+    kinds.RECOVERY_POINTS,
+    kinds.HIGH_WATERMARKS,
+    kinds.LOG_STARTS,
+    kinds.CLEANER_OFFSETS,
+    kinds.CLEAN_SHUTDOWN,
+    kinds.LOCK,
+    kinds.BOOTSTRAP,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """One file, or standard input where the path is `-`."""
+
+    path: str
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.path == STDIN
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTarget:
+    """A directory that holds segments."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirTarget:
+    """A directory that holds partitions: one entry of log.dirs, or metadata.log.dir."""
+
+    path: str
+
+
+Target = FileTarget | PartitionTarget | LogDirTarget
+
+
+@dataclass(slots=True)
+class Expansion:
+    """The targets, and what could not be reached of what a configuration names."""
+
+    targets: list[Target] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def expand(
+    paths: Sequence[str], *, files_from: str | None = None, nul: bool = False, allow_stdin: bool = True
+) -> Expansion:
+    """What these paths name, each once, in the order given; a glob's matches by name.
+
+    Raises UsageError for a path that matches nothing, and where no path is given at all.
+    """
+    listed = _read_list(files_from, nul) if files_from is not None else []
+    if not paths and files_from is None:
+        raise UsageError("no PATH given: name a file, a partition directory, a log directory or a glob")
+    if STDIN in paths and (not allow_stdin or files_from == STDIN):
+        raise UsageError("- (standard input) makes no sense here")
+    expansion = Expansion()
+    for path in _each_once([*_matches(paths), *listed]):
+        _classify(path, expansion)
+    expansion.targets = list(dict.fromkeys(expansion.targets))
+    return expansion
+
+
+def _matches(paths: Sequence[str]) -> Iterator[str]:
+    """The paths with globs replaced by what they match; a path that exists is never a glob."""
+    for path in paths:
+        if path == STDIN or os.path.lexists(path) or not _GLOB_CHARACTERS & set(path):
+            yield path
+            continue
+        from glob import glob
+
+        found = sorted(glob(path, recursive=True))
+        if not found:
+            raise UsageError(f"{path}: nothing matches")
+        yield from found
+
+
+def _each_once(paths: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for path in paths:
+        identity = path if path == STDIN else os.path.realpath(path)
+        if identity not in seen:
+            seen.add(identity)
+            yield path
+
+
+def _read_list(files_from: str, nul: bool) -> list[str]:
+    if files_from == STDIN:
+        from kafkatool.engine.source import open_stdin
+
+        with open_stdin(Guest()) as source:
+            raw = source.read(0, 1 << 30)
+    else:
+        try:
+            raw = read_small_file(files_from, Guest(), limit=1 << 30)
+        except FileNotFoundError as error:
+            raise UsageError(f"{files_from}: {error.strerror}") from None
+    names = raw.split(b"\0" if nul else b"\n")
+    paths = [os.fsdecode(name if nul else name.rstrip(b"\r")) for name in names if name.strip()]
+    if not paths:
+        raise UsageError(f"{files_from}: lists no path")
+    return paths
+
+
+def _classify(path: str, expansion: Expansion) -> None:
+    """Add what one existing path stands for."""
+    if path == STDIN:
+        expansion.targets.append(FileTarget(path))
+        return
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise UsageError(f"{path}: {error.strerror}") from None
+        expansion.problems.append(f"{path}: {error.strerror}")
+        return
+    if stat.S_ISDIR(mode):
+        _classify_directory(path, expansion)
+    elif is_configuration(path):
+        _classify_configured(path, expansion)
+    else:
+        expansion.targets.append(FileTarget(path))
+
+
+def is_configuration(path: str) -> bool:
+    """Whether this is a broker's configuration rather than a file of a log directory."""
+    name = os.path.basename(path)
+    return name.endswith(".properties") and kind_of(name).kind is kinds.UNKNOWN
+
+
+def _classify_directory(path: str, expansion: Expansion) -> None:
+    try:
+        target = directory_target(path)
+    except OSError as error:
+        expansion.problems.append(f"{path}: {error.strerror}")
+        return
+    if target is None:
+        raise UsageError(f"{path}: neither a log directory nor a partition directory")
+    expansion.targets.append(target)
+
+
+def directory_target(path: str) -> PartitionTarget | LogDirTarget | None:
+    """Which of the two this directory is, by its content; None if nothing in it is Kafka's.
+
+    Raises OSError where it cannot be listed.
+    """
+    named_like_partition = parse_partition_directory(os.path.basename(os.path.abspath(path))) is not None
+    holds_segments = holds_partitions = False
+    with os.scandir(path) as entries:
+        for entry in entries:
+            kind = kind_of(entry.name).kind
+            if kind in _TOP_LEVEL:
+                return LogDirTarget(path)
+            if kind is kinds.UNKNOWN:
+                holds_partitions = holds_partitions or _is_partition(entry)
+            else:
+                holds_segments = True
+    if holds_segments:
+        return PartitionTarget(path)
+    if holds_partitions:
+        return LogDirTarget(path)
+    return PartitionTarget(path) if named_like_partition else None
+
+
+def _is_partition(entry: os.DirEntry[str]) -> bool:
+    return parse_partition_directory(entry.name) is not None and entry.is_dir()
+
+
+def _classify_configured(path: str, expansion: Expansion) -> None:
+    """Add every log directory that a server.properties names; one that is gone is a problem, told."""
+    configured = configured_log_dirs(path)
+    reached = 0
+    for directory in configured:
+        try:
+            target = directory_target(directory)
+        except OSError as error:
+            expansion.problems.append(f"{directory} (named in {path}): {error.strerror}")
+            continue
+        # Kafka says that it is a log directory, so an empty one is one too.
+        expansion.targets.append(target if isinstance(target, LogDirTarget) else LogDirTarget(directory))
+        reached += 1
+    if not reached:
+        raise UsageError(f"{path}: none of its log directories can be read: {', '.join(configured)}")
+
+
+def configured_log_dirs(path: str) -> list[str]:
+    """log.dirs, or log.dir, and metadata.log.dir of a broker's configuration, each once."""
+    try:
+        values = read_properties(read_small_file(path, Guest()))
+    except FormatError as error:
+        raise KafkatoolError(f"{path}: {error}") from None
+    listed = values.get("log.dirs") or values.get("log.dir") or _DEFAULT_LOG_DIR
+    directories = [name.strip() for name in listed.split(",")]
+    directories.append(values.get("metadata.log.dir", "").strip())
+    return list(dict.fromkeys(name for name in directories if name))
