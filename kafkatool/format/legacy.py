@@ -78,7 +78,11 @@ class LegacyHeader(NamedTuple):
 
 
 class LegacyMessage(NamedTuple):
-    """One message as a consumer sees it; sizes are those on the disk, below -1 as they stand."""
+    """One message as a consumer sees it. Sizes are those on the disk, below -1 as they stand.
+
+    A key or value that does not fit into its message raises FormatError only when it is asked for, as
+    Kafka does: the message's other facts can be had all the same.
+    """
 
     offset: int
     timestamp_ms: int
@@ -87,9 +91,16 @@ class LegacyMessage(NamedTuple):
     magic: int
     attributes: int
     key_size: int
-    key: bytes | None
     value_size: int
-    value: bytes | None
+    raw: bytes
+
+    @property
+    def key(self) -> bytes | None:
+        return _sized(self.raw, _key_size_position(self.raw))
+
+    @property
+    def value(self) -> bytes | None:
+        return _sized(self.raw, _value_size_position(self.raw))
 
 
 def read_legacy_header(buf: Buffer, at: int = 0) -> LegacyHeader:
@@ -193,8 +204,6 @@ def _read_inner(entry: bytes, wrapper: LegacyHeader, base: int | None) -> Legacy
 
 def _read_message(raw: bytes, offset: int, timestamp: int) -> LegacyMessage:
     header = read_legacy_header(raw)
-    key_at = _TIMESTAMP_POSITION if header.magic == 0 else _TIMESTAMP_POSITION + 8
-    value_at = _value_size_position(raw)
     return LegacyMessage(
         offset=offset,
         timestamp_ms=timestamp,
@@ -202,15 +211,18 @@ def _read_message(raw: bytes, offset: int, timestamp: int) -> LegacyMessage:
         is_valid=is_valid(raw),
         magic=header.magic,
         attributes=header.attributes,
-        key_size=read_int32(raw, key_at)[0],
-        key=_sized(raw, key_at),
-        value_size=read_int32(raw, value_at)[0],
-        value=_sized(raw, value_at),
+        key_size=read_int32(raw, _key_size_position(raw))[0],
+        value_size=read_int32(raw, _value_size_position(raw))[0],
+        raw=raw,
     )
 
 
+def _key_size_position(raw: bytes) -> int:
+    return _TIMESTAMP_POSITION if raw[16] == 0 else _TIMESTAMP_POSITION + 8
+
+
 def _value_size_position(raw: bytes) -> int:
-    key_at = _TIMESTAMP_POSITION if raw[16] == 0 else _TIMESTAMP_POSITION + 8
+    key_at = _key_size_position(raw)
     return key_at + 4 + max(0, read_int32(raw, key_at)[0])
 
 

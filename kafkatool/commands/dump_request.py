@@ -1,0 +1,204 @@
+"""What one run of dump-log was asked for, and how it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from kafkatool.commands.classic.options import ClassicOptions
+from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.render import BytesFormat, Talk
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.lookup import walk_range
+from kafkatool.engine.paths import STDIN
+from kafkatool.engine.scan import Batch
+from kafkatool.engine.source import Guest, Source, open_source, open_stdin
+from kafkatool.engine.tail import Tail, find_tail
+from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
+from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.legacy import LegacyMessage, read_messages
+from kafkatool.format.record import Record, read_records
+
+AnyRecord = Record | LegacyMessage
+EVERYTHING = RecordFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """The flags of kafka-dump-log, and what is asked for beyond them."""
+
+    classic: ClassicOptions
+    talk: Talk
+    chosen: RecordFilter = EVERYTHING
+    limit: int | None = None
+    tail: int | None = None
+    raw: bool = False
+    how: BytesFormat = BytesFormat.utf8
+
+    @property
+    def guest(self) -> Guest:
+        return self.classic.guest
+
+    @property
+    def takes_everything(self) -> bool:
+        """Whether nothing was asked for that could leave something out."""
+        return self.chosen == EVERYTHING
+
+    @property
+    def shows_records(self) -> bool:
+        return self.classic.deep_iteration or self.chosen.asks_for_records
+
+    def records(self, batch: Batch) -> Iterator[AnyRecord]:
+        """The records of a batch that were asked for; raises FormatError behind the last good one."""
+        if not self.chosen.takes_batch(batch):
+            return
+        for record in self._all_records(batch):
+            if self.chosen.takes(record, batch):
+                yield record
+
+    def _all_records(self, batch: Batch) -> Iterator[AnyRecord]:
+        if batch.data is None:
+            raise TooLarge(
+                "batch", batch.position, expected=f"at most {self.classic.max_batch_size} bytes", found="more"
+            )
+        if isinstance(batch.header, BatchHeader):
+            return read_records(batch.header, batch.data, max_inflated=self.classic.max_inflated)
+        return read_messages(batch.data, max_inflated=self.classic.max_inflated)
+
+    def rows_in(self, batch: Batch) -> int:
+        """How many rows a batch will give."""
+        if not self.shows_records:
+            return 1
+        count = 0
+        try:
+            for _ in self.records(batch):
+                count += 1
+        except FormatError:
+            pass  # said when the rows are shown
+        return count
+
+    def walk(self, source: Source, path: str, tail: Tail | None, *, chain: bool) -> Iterator[Batch | Damage]:
+        """The batches that may hold what was asked for, and the damage among them."""
+        end = None if self.classic.max_bytes == MAX_INT32 else self.classic.max_bytes
+        return walk_range(
+            source,
+            path,
+            self.chosen.wanted,
+            self.guest,
+            chain=chain,
+            start=None if tail is None else tail.position,
+            end=end,
+            max_batch_size=self.classic.max_batch_size,
+        )
+
+
+class Quota:
+    """Counts rows: leaves out the first ones of a tail, and ends at the limit."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = limit
+        self.skip = 0
+        self.shown = 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left == 0
+
+    def take(self) -> bool:
+        """Whether the next row is to be shown."""
+        if self.skip:
+            self.skip -= 1
+            return False
+        if self._left == 0:
+            return False
+        if self._left is not None:
+            self._left -= 1
+        self.shown += 1
+        return True
+
+
+class Outcome:
+    """The worst that was met, and with it the exit code."""
+
+    def __init__(self) -> None:
+        self.worst: Severity | None = None
+        self.failed = False
+
+    def met(self, damage: Damage) -> None:
+        self.worst = damage.severity if self.worst is None else max(self.worst, damage.severity)
+
+    def exit_code(self, fail_on: Severity) -> ExitCode:
+        if self.failed:
+            return ExitCode.FAILED
+        if self.worst is not None and self.worst >= fail_on:
+            return ExitCode.FOUND
+        return ExitCode.OK
+
+
+@contextmanager
+def opened(path: str, request: DumpRequest, outcome: Outcome) -> Iterator[Source | None]:
+    """The source of a path; None, said on stderr, where it cannot be had. What changed meanwhile is told."""
+    try:
+        source = open_stdin(request.guest) if path == STDIN else open_source(path, request.guest)
+    except FileNotFoundError:
+        request.talk.warn(f"{path}: no such file (a running broker may have deleted it)")
+        outcome.failed = True
+        yield None
+        return
+    except KafkatoolError as error:
+        request.talk.warn(str(error))
+        outcome.failed = True
+        yield None
+        return
+    with source:
+        yield source
+        if source.changed:
+            request.talk.note(f"{path}: {source.changed}")
+        if source.unreadable:
+            request.talk.warn(f"{path}: the disk fails: image it before doing anything else")
+
+
+def in_flight(damage: Damage, source: Source, path: str) -> Damage:
+    """A tail that a running broker is still writing is no damage."""
+    if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or path == STDIN:
+        return damage
+    if damage.end_position != source.size_hint or not (_grew(source, path) or broker_is_alive(path)):
+        return damage
+    return replace(
+        damage,
+        kind=FindingClass.IN_FLIGHT,
+        severity=Severity.NOTE,
+        message="the last batch is still being written",
+    )
+
+
+def _grew(source: Source, path: str) -> bool:
+    try:
+        return source.size_hint is not None and os.stat(path).st_size > source.size_hint
+    except OSError:
+        return False
+
+
+def cut_by_us(damage: Damage, request: DumpRequest) -> bool:
+    """With --max-bytes the file seems to end in the middle of a batch, which is no damage."""
+    return damage.ends_chain and not damage.throws and damage.end_position == request.classic.max_bytes
+
+
+def tails(group: list[str], request: DumpRequest, outcome: Outcome) -> dict[str, Tail]:
+    """Where the last rows of one partition begin, for each of its files that has some of them."""
+    found: dict[str, Tail] = {}
+    missing = request.tail or 0
+    for path in reversed(group):
+        if missing <= 0:
+            break
+        with opened(path, request, outcome) as source:
+            if source is None:
+                continue
+            tail = find_tail(source, path, request.guest, missing, request.rows_in, request.chosen.wanted)
+        if tail.rows:
+            found[path] = tail
+            missing -= tail.rows
+    return found

@@ -1,0 +1,148 @@
+"""dump-log in Kafka's own text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from kafkatool.commands.classic.decoding import decode_with
+from kafkatool.commands.classic.index_files import dump_index, dump_time_index
+from kafkatool.commands.classic.java_paths import java_path
+from kafkatool.commands.classic.log_file import LogText
+from kafkatool.commands.classic.reports import Reports
+from kafkatool.commands.classic.state_files import dump_snapshot, dump_txn_index
+from kafkatool.commands.dump_request import (
+    AnyRecord,
+    DumpRequest,
+    Outcome,
+    Quota,
+    cut_by_us,
+    in_flight,
+    opened,
+    tails,
+)
+from kafkatool.commands.log_rows import Place, damage_sentence
+from kafkatool.commands.render import stdout
+from kafkatool.engine.findings import Damage, Severity
+from kafkatool.engine.paths import STDIN
+from kafkatool.engine.scan import Batch
+from kafkatool.engine.source import Source
+from kafkatool.engine.tail import Tail
+from kafkatool.format.names import split_state
+
+_SIDE_FILES = {
+    ".index": dump_index,
+    ".timeindex": dump_time_index,
+    ".txnindex": dump_txn_index,
+    ".snapshot": dump_snapshot,
+}
+
+
+class TextDump:
+    """Prints files as kafka-dump-log does; what is ours goes to stderr."""
+
+    def __init__(self, request: DumpRequest, outcome: Outcome, listed: Sequence[str] = ()) -> None:
+        self.request = request
+        self.options = request.classic
+        self.listed = frozenset(listed)
+        self.outcome = outcome
+        self.quota = Quota(request.limit)
+        self.reports = Reports(self.options.release, _say)
+        self.out = stdout()
+        self.decode = decode_with(self.options, self._emit)
+
+    def dump(self, groups: Iterable[list[str]]) -> int:
+        """Print all files and Kafka's closing reports; returns how many rows there were."""
+        for group in groups:
+            chosen = tails(group, self.request, self.outcome) if self.request.tail is not None else {}
+            for path in group:
+                if self.quota.is_spent or (self.request.tail is not None and path not in chosen):
+                    continue
+                self._dump_file(path, chosen.get(path))
+        self.out.flush()
+        self.reports.finish()
+        return self.quota.shown
+
+    def _dump_file(self, path: str, tail: Tail | None) -> None:
+        self._emit(f"Dumping {java_path(path)}")
+        suffix = self._suffix(path)
+        if suffix in (".log", ".checkpoint") or path == STDIN:
+            self._dump_log(path, tail)
+        elif suffix in _SIDE_FILES:
+            place = Place.of(path)
+            _SIDE_FILES[suffix](path, self.options, self.reports, self._emit, lambda d: self._note(place, d))
+            self.quota.shown += 1
+        else:
+            self.out.flush()
+            self.reports.unknown_file(path)
+
+    def _suffix(self, path: str) -> str:
+        """Kafka goes by what stands behind the last dot, so `x.log.deleted` is unknown to it.
+
+        That holds for files named by --files; those named as paths are what they were.
+        """
+        name = os.path.basename(path)
+        if path not in self.listed:
+            name, _state = split_state(name)
+        return name[name.rindex(".") :] if "." in name else ""
+
+    def _dump_log(self, path: str, tail: Tail | None) -> None:
+        with opened(path, self.request, self.outcome) as source:
+            if source is None:
+                return
+            self.quota.skip = tail.skip if tail else 0
+            place = Place.of(path)
+            text = LogText(
+                path,
+                self.options,
+                self.reports,
+                self._emit,
+                lambda damage: self._note(place, damage),
+                self.decode,
+                self._choose if self._is_choosy else None,
+            )
+            walk = self.request.walk(source, path, tail, chain=True)
+            size = source.size_hint if source.size_hint is not None else 0
+            text.dump(self._counted(walk, source, path), size)
+
+    @property
+    def _is_choosy(self) -> bool:
+        request = self.request
+        filters = request.chosen.asks_for_records or not request.chosen.wanted.is_open
+        counts = request.limit is not None or request.tail is not None
+        return request.shows_records and (filters or counts)
+
+    def _choose(self, record: AnyRecord, batch: Batch) -> bool:
+        return self.request.chosen.takes(record, batch) and self.quota.take()
+
+    def _counted(self, walk: Iterator[Batch | Damage], source: Source, path: str) -> Iterator[Batch | Damage]:
+        counts_batches = not self.request.shows_records
+        for item in walk:
+            if isinstance(item, Damage):
+                if not cut_by_us(item, self.request):
+                    yield in_flight(item, source, path)
+                continue
+            if self.quota.is_spent:
+                return
+            if not counts_batches:
+                if not self._is_choosy:
+                    self.quota.shown += 1
+                yield item
+            elif self.quota.take():
+                yield item
+
+    def _emit(self, text: str) -> None:
+        self.out.write(text + "\n")
+
+    def _note(self, place: Place, damage: Damage) -> None:
+        self.outcome.met(damage)
+        self.out.flush()
+        if damage.severity is Severity.NOTE:
+            self.request.talk.detail(damage_sentence(place, damage))
+        else:
+            self.request.talk.warn(damage_sentence(place, damage))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,173 @@
+"""From an offset or a time to a byte in a log, through its indexes.
+
+An index is a hint: what it points at is looked at before it is believed, and a lying one costs only a
+walk from the start of the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.resync import Resync
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, NO_END, Batch, scan
+from kafkatool.engine.source import Guest, Source, read_small_file
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import offset_index, time_index
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.names import base_offset, split_state
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From inclusive, to exclusive; each an offset, a time in milliseconds, or open."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self == EVERYWHERE
+
+    def holds(self, offset: int, timestamp_ms: int) -> bool:
+        """Whether one record is meant."""
+        return (
+            (self.from_offset is None or offset >= self.from_offset)
+            and (self.to_offset is None or offset < self.to_offset)
+            and (self.from_ms is None or timestamp_ms >= self.from_ms)
+            and (self.to_ms is None or timestamp_ms < self.to_ms)
+        )
+
+    def touches(self, batch: Batch) -> bool:
+        """Whether a batch may hold a record that is meant, as far as its header tells."""
+        header = batch.header
+        first = _first_offset(batch)
+        return (
+            (self.from_offset is None or header.last_offset >= self.from_offset)
+            and (self.to_offset is None or first is None or first < self.to_offset)
+            and (self.from_ms is None or header.max_timestamp >= self.from_ms)
+            and (self.to_ms is None or _earliest(batch) < self.to_ms)
+        )
+
+    def is_behind(self, batch: Batch) -> bool:
+        """Whether this batch and all that follow it lie beyond the range."""
+        first = _first_offset(batch)
+        return batch.is_valid and self.to_offset is not None and first is not None and first >= self.to_offset
+
+
+EVERYWHERE = Range()
+
+
+def _first_offset(batch: Batch) -> int | None:
+    """None for a compressed wrapper of magic 0 or 1, whose first offset only its inside knows."""
+    header = batch.header
+    if isinstance(header, BatchHeader):
+        return header.base_offset
+    return None if header.attributes & 0x07 else header.offset
+
+
+def _earliest(batch: Batch) -> int:
+    """The earliest time that the header knows of; records may be older still, and are asked one by one."""
+    header = batch.header
+    if isinstance(header, BatchHeader) and header.delete_horizon_ms is None:
+        return min(header.base_timestamp, header.max_timestamp)
+    return header.max_timestamp if header.codec_label == "none" else -1
+
+
+def walk_range(
+    source: Source,
+    path: str,
+    wanted: Range,
+    guest: Guest,
+    *,
+    chain: bool = False,
+    start: int | None = None,
+    end: int | None = None,
+    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+) -> Iterator[Batch | Damage]:
+    """The batches of one log that may hold what is wanted, and the damage met on the way."""
+    if start is None:
+        start = 0 if wanted.is_open else seek(source, path, wanted, guest)
+    for item in scan(source, start, end, chain=chain, max_batch_size=max_batch_size):
+        if isinstance(item, Batch):
+            if wanted.is_behind(item):
+                return
+            if not wanted.touches(item):
+                continue
+        yield item
+
+
+def seek(source: Source, path: str, wanted: Range, guest: Guest) -> int:
+    """A position from which on everything wanted is found; 0 where the indexes do not help."""
+    base = base_offset(os.path.basename(path))
+    if base is None:
+        return 0
+    positions = [0]
+    if wanted.from_offset is not None:
+        positions.append(_position_of(source, path, base, wanted.from_offset, guest))
+    if wanted.from_ms is not None:
+        positions.append(_position_of_time(source, path, base, wanted.from_ms, guest))
+    return max(positions)
+
+
+def _position_of(source: Source, path: str, base: int, offset: int, guest: Guest) -> int:
+    entries = _entries(path, ".index", guest)
+    entries = entries[: offset_index.entries_end(entries)]
+    position = offset_index.lookup(entries, base, offset).position
+    found = batch_at(source, position) if position > 0 else None
+    return position if found is not None and found <= offset else 0
+
+
+def _position_of_time(source: Source, path: str, base: int, time_ms: int, guest: Guest) -> int:
+    entries = _entries(path, ".timeindex", guest)
+    entries = entries[: time_index.entries_end(entries)]
+    entry = time_index.lookup(entries, time_ms - 1)
+    if entry.timestamp_ms < 0:
+        return 0
+    offset = entry.offset(base)
+    position = _position_of(source, path, base, offset, guest)
+    # Up to this offset nothing is later than the entry's time: true if its batch says so too.
+    for item in scan(source, position):
+        if not isinstance(item, Batch) or not item.is_valid:
+            return 0
+        if item.header.last_offset >= offset:
+            return position if item.header.max_timestamp == entry.timestamp_ms else 0
+    return 0
+
+
+def index_positions(path: str, guest: Guest) -> list[int]:
+    """Where the offset index says that batches begin, unproven."""
+    entries = _entries(path, ".index", guest)
+    entries = entries[: offset_index.entries_end(entries)]
+    return [entry.position for entry in offset_index.read_entries(entries)]
+
+
+def batch_at(source: Source, position: int) -> int | None:
+    """First offset of the good batch at a position; None where there is none."""
+    limit = source.size_hint if source.size_hint is not None else NO_END
+    if not 0 <= position < limit:
+        return None
+    return Resync(source, DEFAULT_MAX_BATCH_SIZE).offset_at(position, limit, -1)
+
+
+def _entries(path: str, extension: str, guest: Guest) -> bytes:
+    sibling = sibling_file(path, extension)
+    if sibling is None:
+        return b""
+    try:
+        return read_small_file(sibling, guest)
+    except (OSError, KafkatoolError):
+        return b""
+
+
+def sibling_file(path: str, extension: str) -> str | None:
+    """`x.log.deleted` and `.index` give `x.index.deleted`; None where the path is no log."""
+    directory, name = os.path.split(path)
+    live, _state = split_state(name)
+    if not live.endswith(".log"):
+        return None
+    return os.path.join(directory, live.removesuffix(".log") + extension + name[len(live) :])

@@ -1,0 +1,68 @@
+"""The last rows of a log without reading it from the start: back through the index until there are enough."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.lookup import Range, batch_at, index_positions
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, Source
+
+
+class Tail(NamedTuple):
+    """Where the last rows begin: walk from `position` and leave out the first `skip` rows."""
+
+    position: int
+    skip: int
+    rows: int
+
+
+def find_tail(
+    source: Source,
+    path: str,
+    guest: Guest,
+    count: int,
+    rows_of: Callable[[Batch], int],
+    wanted: Range,
+) -> Tail:
+    """The start of the last `count` rows; fewer where the log has no more."""
+    positions = index_positions(path, guest)
+    back = 1
+    while True:
+        start = positions[-back] if back <= len(positions) else 0
+        if start and batch_at(source, start) is None:  # the index lies
+            start = 0
+        tail = _tail_from(source, start, count, rows_of, wanted)
+        if tail.rows >= count or start == 0:
+            return tail
+        back *= 2
+
+
+def _tail_from(
+    source: Source, start: int, count: int, rows_of: Callable[[Batch], int], wanted: Range
+) -> Tail:
+    kept: deque[tuple[int, int]] = deque()
+    total = 0
+    for batch in _batches(source, start, wanted):
+        rows = rows_of(batch)
+        if not rows:
+            continue
+        kept.append((batch.position, rows))
+        total += rows
+        while total - kept[0][1] >= count:
+            total -= kept.popleft()[1]
+    if not kept:
+        return Tail(start, 0, 0)
+    return Tail(kept[0][0], max(0, total - count), min(total, count))
+
+
+def _batches(source: Source, start: int, wanted: Range) -> Iterator[Batch]:
+    for item in scan(source, start):
+        if isinstance(item, Damage) or not wanted.touches(item):
+            continue
+        if wanted.is_behind(item):
+            return
+        yield item
