@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from kafkatool.errors import UsageError
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?(?:/s)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([kmgt])(i?b)?|b)?(?:/s)?", re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
-_INTEGER = re.compile(r"-?\d+")
-_EPOCH_MS = re.compile(r"@(-?\d+)")
-_RELATIVE = re.compile(r"now(?:([+-])((?:\d+(?:ms|s|m|h|d|w))+))?")
-_STEP = re.compile(r"(\d+)(ms|s|m|h|d|w)")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_EPOCH_MS = re.compile(r"@(-?[0-9]{1,19})")
+_RELATIVE = re.compile(r"now(?:([+-])((?:[0-9]{1,12}(?:ms|s|m|h|d|w))+))?")
+_STEP = re.compile(r"([0-9]+)(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 

@@ -166,15 +166,22 @@ class _Listing:
         from kafkatool.commands.ls_rows import Place
         from kafkatool.engine.logdir import PartitionState, read_files, read_log_dir, read_partition
         from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
+        from kafkatool.engine.topic_names import restore_topic_names
 
         unknown = set(states) - {str(state) for state in PartitionState}
         if unknown:
             raise UsageError(f"--state {unknown.pop()!r}: choose from {', '.join(PartitionState)}")
         problems: list[Problem] = []
+        directories = {
+            target: read_log_dir(target.path, self._guest)
+            for target in targets
+            if isinstance(target, LogDirTarget)
+        }
+        self.log_dirs = list(directories.values())
+        restore_topic_names(self.log_dirs, self._guest)
         for target in targets:
             if isinstance(target, LogDirTarget):
-                log_dir = read_log_dir(target.path, self._guest)
-                self.log_dirs.append(log_dir)
+                log_dir = directories[target]
                 problems += log_dir.problems
                 found = [Place(partition, log_dir) for partition in log_dir.partitions]
                 self.places += sorted(found, key=lambda place: place.order)

@@ -9,6 +9,7 @@ import typer
 from kafkatool.commands.render import BytesFormat, Format, Talk
 
 if TYPE_CHECKING:
+    from kafkatool.engine.findings import Severity
     from kafkatool.engine.source import Guest
 
 # What a Typer parameter's callback cannot return, the last resort in cli.py still has to know.
@@ -158,6 +159,18 @@ def guest(cache: str | None, max_rate: str | None, max_errors: int | None = None
         max_rate=None if max_rate is None else parse_rate(max_rate),
         max_errors=max_errors,
     )
+
+
+def severity(text: str) -> Severity:
+    """What --fail-on takes. Raises UsageError."""
+    from kafkatool.engine.findings import Severity
+    from kafkatool.errors import UsageError
+
+    for choice in Severity:
+        if choice.label == text:
+            return choice
+    known = ", ".join(choice.label for choice in Severity)
+    raise UsageError(f"--fail-on {text!r} is not known: {known}")
 
 
 def talk(quiet: bool, verbose: bool, no_progress: bool) -> Talk:

@@ -9,7 +9,6 @@ An index is only believed where the log agrees with it; without one the log is w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,12 +16,12 @@ from typing import TypeVar
 
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, Segment
+from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, Source, open_source
 from kafkatool.errors import FormatError, KafkatoolError
-from kafkatool.format import kinds, offset_index, time_index
+from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
-from kafkatool.format.kinds import FileKind
 from kafkatool.format.legacy import LegacyHeader, read_legacy_header
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import TimeEntry
@@ -163,7 +162,7 @@ def _describe(damage: Damage) -> str | None:
 
 def _last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int:
     """Where to start walking towards the end: 0 unless index and log agree on something better."""
-    path = _beside_the_log(segment, kinds.OFFSET_INDEX)
+    path = sibling_file(segment.log.path, ".index") if segment.log else None
     entry = _last_entry(path, offset_index.ENTRY_SIZE, offset_index.read_entry, guest)
     if entry is None or entry.position <= 0 or entry.relative_offset < 0:
         return 0
@@ -174,17 +173,9 @@ def _last_indexed_position(source: Source, segment: Segment, guest: Guest) -> in
 
 
 def _last_time(segment: Segment, guest: Guest) -> TimeEntry | None:
-    path = _beside_the_log(segment, kinds.TIME_INDEX)
+    path = sibling_file(segment.log.path, ".timeindex") if segment.log else None
     entry = _last_entry(path, time_index.ENTRY_SIZE, time_index.read_entry, guest)
     return entry if entry is not None and entry.timestamp_ms >= 0 and entry.relative_offset >= 0 else None
-
-
-def _beside_the_log(segment: Segment, kind: FileKind) -> str | None:
-    """The index that belongs to a log, listed or not: somebody may have named the log alone."""
-    if segment.log is None:
-        return None
-    directory, name = os.path.split(segment.log.path)
-    return os.path.join(directory, name.replace(".log", f".{kind.name}", 1))
 
 
 def _last_entry(

@@ -187,9 +187,11 @@ def read_files(paths: Iterable[str], problems: list[Problem]) -> list[Partition]
     named: dict[str, list[FileEntry]] = defaultdict(list)
     for path in paths:
         try:
-            named[os.path.dirname(path)].append(file_entry(path, os.stat(path)))
+            entry = file_entry(path, os.stat(path))
         except OSError as error:
             problems.append(_problem(path, error))
+        else:
+            named[os.path.dirname(path)].append(entry)
     return [
         _partition(parent, sorted(entries, key=lambda entry: entry.name), [], problems, Guest())
         for parent, entries in named.items()

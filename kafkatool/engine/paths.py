@@ -79,11 +79,11 @@ def expand(
 
     Raises UsageError for a path that matches nothing, and where no path is given at all.
     """
-    listed = _read_list(files_from, nul) if files_from is not None else []
     if not paths and files_from is None:
         raise UsageError("no PATH given: name a file, a partition directory, a log directory or a glob")
     if STDIN in paths and (not allow_stdin or files_from == STDIN):
         raise UsageError("- (standard input) makes no sense here")
+    listed = _read_list(files_from, nul) if files_from is not None else []
     expansion = Expansion()
     for path in _each_once([*_matches(paths), *listed]):
         _classify(path, expansion)

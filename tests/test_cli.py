@@ -1,0 +1,156 @@
+"""The command line as a whole: start-up, errors, exit codes, pipes and interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kafkatool import __version__, cli
+from kafkatool.errors import KafkatoolError
+from tests.engine.disk import write_log_dir, write_partition
+
+KAFKATOOL = [sys.executable, "-m", "kafkatool"]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KAFKATOOL, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    """A runner whose `ls` raises what the environment says."""
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise ERRORS[os.environ["KAFKATOOL_TEST_ERROR"]]
+
+    monkeypatch.setattr("kafkatool.engine.paths.expand", fail)
+    return CliRunner()
+
+
+ERRORS: dict[str, BaseException] = {
+    "known": KafkatoolError("the disk is on fire"),
+    "unknown": ZeroDivisionError("one by zero"),
+    "memory": MemoryError(),
+    "os": PermissionError(13, "Permission denied", "/secret"),
+    "interrupt": KeyboardInterrupt(),
+    "pipe": BrokenPipeError(32, "Broken pipe"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("known", 3, "kafkatool: the disk is on fire\n"),
+        ("memory", 3, "kafkatool: out of memory; --max-batch-size bounds what one batch may take\n"),
+        ("os", 3, "kafkatool: /secret: Permission denied\n"),
+    ],
+)
+def test_an_error_is_one_line_and_its_exit_code(
+    failing: CliRunner, monkeypatch: pytest.MonkeyPatch, name: str, code: int, text: str
+) -> None:
+    monkeypatch.setenv("KAFKATOOL_TEST_ERROR", name)
+    result = failing.invoke(cli.app, ["ls", "x"])
+    assert (result.exit_code, result.stderr, result.stdout) == (code, text, "")
+
+
+def test_a_bug_asks_to_be_reported_and_shows_its_traceback_only_when_asked(
+    failing: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKATOOL_TEST_ERROR", "unknown")
+    result = failing.invoke(cli.app, ["ls", "x"])
+    assert result.exit_code == 3
+    assert result.stderr.startswith(
+        "kafkatool: this should not happen: ZeroDivisionError: one by zero; please"
+    )
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" in failing.invoke(cli.app, ["ls", "--debug", "x"]).stderr
+
+
+def test_version_is_ours() -> None:
+    assert run("--version").stdout == f"kafkatool {__version__}\n"
+
+
+def test_every_command_ends_its_help_with_examples_and_exit_codes() -> None:
+    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    for name in commands:
+        text = CliRunner().invoke(cli.app, [name, "--help"]).stdout
+        assert "Examples:\n" in text, name
+        assert f"kafkatool {name} " in text[text.index("Examples:") :], name
+        assert "  0    done" in text[text.index("Exit codes:") :], name
+
+
+def test_usage_errors_are_2() -> None:
+    for arguments in (["nonsense"], ["ls", "--nonsense"], ["ls"], ["ls", "--sort", "taste", "."]):
+        result = run(*arguments)
+        assert (result.returncode, result.stdout) == (2, ""), arguments
+        assert result.stderr
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from kafkatool.cli import app; "
+        "CliRunner().invoke(app, ['--help']); print(*sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {
+        "rich",
+        "psutil",
+        "ctypes",
+        "numpy",
+        "pyarrow",
+        "pyspark",
+        "lz4",
+        "snappy",
+        "zstandard",
+        "zlib",
+        "gzip",
+    }
+    loaded = set(result.stdout.split())
+    assert "kafkatool.commands.ls" in loaded
+    # The test runner itself brings some of the standard library.
+    assert loaded & (heavy - {"ctypes", "zlib", "gzip"}) == set()
+
+
+def test_a_closed_pipe_is_141_and_silent(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "data")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as pipe:
+        result = subprocess.run(
+            [*KAFKATOOL, "ls", "-q", "--files", "--format", "ndjson", str(log_dir)],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+def test_an_interrupt_is_130_and_silent(tmp_path: Path) -> None:
+    directory = write_partition(tmp_path, "orders-0")
+    # One byte a second: it would take a day.
+    process = subprocess.Popen(
+        [*KAFKATOOL, "ls", "--max-rate", "1", str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_completion_is_offered() -> None:
+    environment = {
+        **os.environ,
+        "_KAFKATOOL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kafkatool l",
+        "COMP_CWORD": "1",
+    }
+    result = subprocess.run(KAFKATOOL, env=environment, capture_output=True, text=True, check=False)
+    assert "ls" in result.stdout.split()
