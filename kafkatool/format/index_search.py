@@ -1,0 +1,47 @@
+"""The binary search of Kafka's index files.
+
+    slots   0 ............... first_hot ..... count-1
+            cold: rarely read | warm: the last 8192 bytes, nearly always cached
+
+A target above the first warm slot is searched for among the warm ones only. In a sorted index the answer is
+that of any bisection; in a damaged one it is Kafka's answer, because the slots are visited in Kafka's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+WARM_BYTES = 8192
+
+
+def lower_bound(
+    count: int, key_at: Callable[[int], int], target: int, entry_size: int, visited: list[int] | None = None
+) -> int:
+    """Return the slot of the greatest key <= target, or -1; append every slot looked at to `visited`."""
+    if count <= 0:
+        return -1
+
+    def look(slot: int) -> int:
+        if visited is not None:
+            visited.append(slot)
+        return key_at(slot)
+
+    first_hot = max(0, count - 1 - WARM_BYTES // entry_size)
+    if look(first_hot) < target:
+        return _bisect(look, target, first_hot, count - 1)
+    if look(0) > target:
+        return -1
+    return _bisect(look, target, 0, first_hot)
+
+
+def _bisect(look: Callable[[int], int], target: int, low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high + 1) // 2
+        key = look(middle)
+        if key == target:
+            return middle
+        if key > target:
+            high = middle - 1
+        else:
+            low = middle
+    return low
