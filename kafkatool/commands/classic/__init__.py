@@ -1,0 +1,1 @@
+"""The text of Kafka's own dump tool, release by release."""

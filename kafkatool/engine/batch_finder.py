@@ -1,0 +1,147 @@
+"""Find single batches in a log by position or offset, from headers alone, as Kafka's index checks do.
+
+A walk follows Kafka's chain: the length of a batch leads to the next one, nothing is verified. What was
+walked is remembered in samples: a million offsets cost about one walk, however the index is damaged.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from kafkatool.engine.source import Source
+from kafkatool.errors import FormatError, TooLarge, Truncated
+from kafkatool.format.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    read_header,
+    wrap_int64,
+)
+from kafkatool.format.legacy import MIN_SIZE, read_legacy_header, read_messages
+from kafkatool.format.record import DEFAULT_MAX_INFLATED, read_records
+
+SHORTEST_ENTRY = 17
+WINDOW = 64 << 10
+SAMPLE_EVERY = 64
+WALKS_KEPT = 64
+
+_FRONT = Struct(">qi4xb4x2xi")  # base offset, length, magic, last offset delta
+_LEGACY_FRONT = Struct(">qi4xb")
+
+
+class FoundBatch(NamedTuple):
+    position: int
+    size: int
+    magic: int
+    last_offset: int
+
+
+class BatchFinder:
+    """Answers questions about one log; raises FormatError where Kafka's own walk throws."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        max_batch_size: int = DEFAULT_MAX_INFLATED,
+        max_inflated: int = DEFAULT_MAX_INFLATED,
+    ) -> None:
+        self.source = source
+        self.size = source.size_hint or 0
+        self.max_batch_size = max_batch_size
+        self.max_inflated = max_inflated
+        self._window = b""
+        self._window_at = 0
+        self._walks: dict[int, _Walk] = {}
+
+    def batch_at(self, position: int) -> FoundBatch | None:
+        """The batch that begins at a position; None where too few bytes are left for it."""
+        if position >= self.size - SHORTEST_ENTRY:
+            return None
+        front = self._bytes(position, HEADER_SIZE)
+        if len(front) <= SHORTEST_ENTRY - 1:
+            return None
+        offset, length, magic = _LEGACY_FRONT.unpack_from(front)
+        if length < MIN_SIZE:
+            raise FormatError("batch length", position, expected=f"{MIN_SIZE} or more", found=length)
+        if position > self.size - LOG_OVERHEAD - length:
+            return None
+        if magic >= 2:
+            if len(front) < HEADER_SIZE:
+                raise Truncated("batch header", position, expected=HEADER_SIZE, found=len(front))
+            offset = wrap_int64(offset + _FRONT.unpack_from(front)[3])
+        return FoundBatch(position, LOG_OVERHEAD + length, magic, offset)
+
+    def find(self, start: int, offset: int) -> FoundBatch | None:
+        """The first batch of the chain from `start` on whose last offset is at least `offset`."""
+        if start < 0 or start > self.size:
+            raise FormatError("position", start, expected=f"0 to {self.size}", found=start)
+        walk = self._walks.pop(start, None) or _Walk(start)
+        self._walks[start] = walk
+        if len(self._walks) > WALKS_KEPT:
+            del self._walks[next(iter(self._walks))]
+        return walk.find(self, offset)
+
+    def chain(self, position: int) -> Iterator[FoundBatch]:
+        """Follow the lengths from a position to the end."""
+        while batch := self.batch_at(position):
+            yield batch
+            position += batch.size
+
+    def max_record_timestamp(self, batch: FoundBatch) -> int:
+        """The largest timestamp among a batch's records, at least -1; FormatError if damaged."""
+        if batch.size > self.max_batch_size:
+            raise TooLarge("batch", batch.position, expected=self.max_batch_size, found=batch.size)
+        data = self.source.read(batch.position, batch.size)
+        return max(NO_TIMESTAMP, max(self._timestamps(batch, data), default=NO_TIMESTAMP))
+
+    def _timestamps(self, batch: FoundBatch, data: bytes) -> Iterator[int]:
+        if batch.magic >= 2:
+            records = read_records(read_header(data), data, max_inflated=self.max_inflated)
+            return (record.timestamp_ms for record in records)
+        header = read_legacy_header(data)
+        if not header.attributes & CODEC_MASK:
+            # A single message gives its time even where its key and value are beyond reading.
+            return iter((header.timestamp,))
+        return (message.timestamp_ms for message in read_messages(data, max_inflated=self.max_inflated))
+
+    def _bytes(self, position: int, size: int) -> bytes:
+        at = position - self._window_at
+        if at < 0 or at + size > len(self._window):
+            self._window = self.source.read(position, WINDOW)
+            self._window_at, at = position, 0
+        return self._window[at : at + size]
+
+
+class _Walk:
+    """One chain of batches, known up to a frontier: every 64th position, and the highest offset so far."""
+
+    def __init__(self, start: int) -> None:
+        self.frontier = start
+        self.highest: int | None = None
+        self.positions: list[int] = []
+        self.highest_by_sample: list[int] = []
+        self.steps = 0
+
+    def find(self, finder: BatchFinder, offset: int) -> FoundBatch | None:
+        if self.highest is not None and self.highest >= offset:
+            sample = bisect_left(self.highest_by_sample, offset)
+            return next(b for b in finder.chain(self.positions[sample]) if b.last_offset >= offset)
+        for batch in finder.chain(self.frontier):
+            self._step(batch)
+            if batch.last_offset >= offset:
+                return batch
+        return None
+
+    def _step(self, batch: FoundBatch) -> None:
+        self.frontier = batch.position + batch.size
+        self.highest = batch.last_offset if self.highest is None else max(self.highest, batch.last_offset)
+        if self.steps % SAMPLE_EVERY == 0:
+            self.positions.append(batch.position)
+            self.highest_by_sample.append(self.highest)
+        self.highest_by_sample[-1] = self.highest
+        self.steps += 1
