@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkatool.engine import pagecache
 from kafkatool.engine import source as source_module
 from kafkatool.engine.pagecache import PAGE, Residency
 from kafkatool.engine.source import (
@@ -199,6 +200,27 @@ def test_a_bad_block_read_off_its_border_is_still_one_bad_block(tmp_path: Path) 
             assert data == (b"x" * 2 * BLOCK + bytes(BLOCK) + b"x" * 5 * BLOCK)[position:]
         assert source.unreadable == [(2 * BLOCK, 3 * BLOCK)]
     assert guest.errors.count == 1
+
+
+def test_an_input_output_error_of_the_kernel_itself_is_read_around(tmp_path: Path) -> None:
+    """A hole in our own address space, read through /proc/self/mem: a short answer, then a real EIO."""
+    libc = pagecache._libc()
+    pages, hole = 32, 5
+    private_anonymous, read_write = 0x22, 3
+    start = libc.mmap(None, pages * PAGE, read_write, private_anonymous, -1, 0)
+    libc.munmap(start + hole * PAGE, PAGE)
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (pages * PAGE))
+    memory = os.open("/proc/self/mem", os.O_RDWR)
+    os.pwrite(memory, b"x" * (hole * PAGE), start)
+    os.pwrite(memory, b"x" * ((pages - hole - 1) * PAGE), start + (hole + 1) * PAGE)
+    with open_on(path, lambda _fd, size, position: os.pread(memory, size, start + position)) as source:
+        data = source.read(0, pages * PAGE)
+        assert source.unreadable == [(hole * PAGE, (hole + 1) * PAGE)]
+    assert data == b"x" * (hole * PAGE) + bytes(PAGE) + b"x" * ((pages - hole - 1) * PAGE)
+    os.close(memory)
+    libc.munmap(start, hole * PAGE)
+    libc.munmap(start + (hole + 1) * PAGE, (pages - hole - 1) * PAGE)
 
 
 def test_more_bad_blocks_than_allowed_stop_the_walk(tmp_path: Path) -> None:
