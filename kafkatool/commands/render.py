@@ -38,7 +38,8 @@ def stdout() -> TextIO:
     A file name that is no UTF-8 is written with escapes; in NDJSON those are JSON's own.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+        # Buffered even under PYTHONUNBUFFERED, which would cost a system call for every row.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", write_through=False)
     return sys.stdout
 
 

@@ -190,13 +190,14 @@ def _last_entry(
             low, high = 0, slots  # slots before `low` are written, from `high` on they are not
             raw = source.read((slots - 1) * size, size) if slots else b""
             if raw.strip(b"\0"):
-                low = slots
+                return read(raw, 0)
             while low < high:
                 middle = (low + high) // 2
-                if source.read(middle * size, size).strip(b"\0"):
-                    low = middle + 1
+                piece = source.read(middle * size, size)
+                if piece.strip(b"\0"):
+                    low, raw = middle + 1, piece
                 else:
                     high = middle
-            return read(source.read((low - 1) * size, size), 0) if low else None
+            return read(raw, 0) if low else None
     except (FileNotFoundError, KafkatoolError):
         return None

@@ -9,8 +9,7 @@ from kafkatool.engine.source import Guest
 from kafkatool.engine.topic_names import real_topic_name, restore_topic_names
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import DirectoryState, PartitionDirectory, partition_directory
-from kafkatool.format.schema.cluster_metadata import TOPIC
-from kafkatool.format.uuids import parse_uuid
+from kafkatool.format.schema import Decoder, encode_record
 from tests.engine.disk import TOPIC_ID, write_log_dir, write_partition
 
 LONG_TOPIC = "long." * 49
@@ -20,7 +19,8 @@ CUT = partition_directory(PartitionDirectory(LONG_TOPIC, 12, DirectoryState.DELE
 def write_metadata(log_dir: Path, file: str) -> None:
     directory = log_dir / "__cluster_metadata-0"
     directory.mkdir()
-    record = TOPIC.write("TopicRecord", 0, {"name": LONG_TOPIC, "topicId": TOPIC_ID})
+    fields: dict[str, object] = {"name": LONG_TOPIC, "topicId": TOPIC_ID}
+    _key, record = encode_record(Decoder.CLUSTER_METADATA, "TopicRecord", 0, fields)
     garbage = NewRecord(None, b"\x01\x02\xff\xff")
     (directory / file).write_bytes(write_batch([garbage, NewRecord(None, record)], base_offset=5))
 
@@ -54,4 +54,3 @@ def test_without_metadata_the_cut_name_stays(tmp_path: Path) -> None:
     assert LONG_TOPIC.startswith(partition.topic)
     assert partition.topic_may_be_cut
     assert real_topic_name(str(directory), Guest()) is None
-    assert parse_uuid(TOPIC_ID)
