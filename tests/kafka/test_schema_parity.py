@@ -41,7 +41,7 @@ def test_every_record_type_reads_as_in_kafka(version: str, decoder: Decoder, tmp
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("version", "decoder"), CASES)
 def test_many_records_read_as_in_kafka(version: str, decoder: Decoder, seed: int, tmp_path: Path) -> None:
     peers.require_kafka(version)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from kafkatool.errors import FormatError
-from kafkatool.format.release import Release
+from kafkatool.format.release import NEWEST, Release
 
 
 class Decoder(StrEnum):
@@ -48,7 +48,20 @@ _MODULES = {
 }
 
 
+class _Encoder(Protocol):
+    def encode(
+        self,
+        name: str,
+        version: int,
+        key: dict[str, object] | None,
+        value: dict[str, object] | None,
+        release: Release,
+    ) -> tuple[bytes | None, bytes | None]: ...
+
+
 class _Topic(Protocol):
+    TOPIC: _Encoder
+
     def decode_text(
         self, release: Release, offset: int, key: bytes | None, value: bytes | None, redacted: bool
     ) -> tuple[str | None, str | None]: ...
@@ -98,6 +111,21 @@ def decode_row(
     return cast(dict[str, object], _jsonable(row))
 
 
+def encode_record(
+    decoder: Decoder,
+    name: str,
+    version: int,
+    value: dict[str, object] | None,
+    key: dict[str, object] | None = None,
+    release: Release = NEWEST,
+) -> tuple[bytes | None, bytes | None]:
+    """The bytes (key, value) of a record, as that release lays it out; fields left out get their defaults.
+
+    A `value` of None is a tombstone, where the topic has any. Raises FormatError for values that do not fit.
+    """
+    return _topic(decoder).TOPIC.encode(name, version, key, value, release)
+
+
 def control_text(release: Release, key: bytes | None, value: bytes | None) -> str:
     """What kafka-dump-log prints at the end of a control record's line; raises DecoderThrows if it throws."""
     from kafkatool.format.schema import control
@@ -113,13 +141,15 @@ def control_row(key: bytes | None, value: bytes | None) -> dict[str, object]:
 
 
 def _jsonable(value: object) -> object:
-    """Bytes in base64, numbers that are none as text; the rest is JSON already."""
+    """Bytes in base64, NaN and the infinities as text; the rest is JSON already."""
     if isinstance(value, bytes):
         from base64 import b64encode
 
         return b64encode(value).decode()
     if isinstance(value, float) and value - value != 0:
-        return str(value)
+        from kafkatool.format.java_values import java_double
+
+        return java_double(value)
     if isinstance(value, dict):
         return {name: _jsonable(item) for name, item in value.items()}
     if isinstance(value, list):

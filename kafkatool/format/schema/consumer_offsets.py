@@ -240,8 +240,8 @@ SUBSCRIPTION, ASSIGNMENT = parse_messages(CONSUMER_PROTOCOL)
 def decode_text(
     release: Release, offset: int, key: bytes | None, value: bytes | None, redacted: bool
 ) -> tuple[str, str | None]:
-    named = "the specified decoder" if release >= Release.V4_1 else "offset topic decoder"
-    return TOPIC.text(release, offset, key, value, polish=_open_members, named=named)
+    decoder = "the specified decoder" if release >= Release.V4_1 else "offset topic decoder"
+    return TOPIC.text(release, offset, key, value, polish=_open_members, decoder=decoder)
 
 
 def decode_row(key: bytes | None, value: bytes | None) -> Tree:

@@ -14,7 +14,7 @@ from kafkatool.format.release import NEWEST, Release
 from kafkatool.format.schema import DecoderThrows
 from kafkatool.format.schema.jackson import as_json, json_text
 from kafkatool.format.schema.layout import Layout, Tree, key_layout, value_layout
-from kafkatool.format.schema.notation import Message, parse_messages
+from kafkatool.format.schema.notation import Message, named, parse_messages
 from kafkatool.format.schema.reading import Unreadable, read_int16, read_struct
 from kafkatool.format.schema.writing import write_struct
 
@@ -47,16 +47,17 @@ class Coordinator:
 
     def __init__(self, table: str) -> None:
         self.messages = parse_messages(table)
+        self._by_type = {message.api_key: message for message in self.messages}
 
     def message(self, release: Release, record_type: int) -> Message | None:
         """The message with this number, if the release has it."""
-        if record_type == 0 and release < Release.V4_1 and self.messages[0].since >= Release.V4_1:
-            record_type = 1  # offset commits: before 4.1 both numbers stood for the same message
-        known = (message for message in self.messages if message.api_key == record_type)
-        return next((message for message in known if message.known_to(release)), None)
+        message = self._by_type.get(record_type)
+        if message and message.name == "LegacyOffsetCommit" and release < message.since:
+            message = self.named("OffsetCommit")  # both numbers stood for it
+        return message if message and message.known_to(release) else None
 
     def named(self, name: str) -> Message:
-        return next(message for message in self.messages if message.name == name)
+        return named(self.messages, name)
 
     def read(self, release: Release, key: bytes, value: bytes | None, *, any_version: bool = False) -> Entry:
         """Decode, or raise Unreadable; `any_version` reads unknown ones by the newest layout."""
@@ -75,16 +76,15 @@ class Coordinator:
         tree, at = _read(value_layout(message, version, release), value, at, version, "value")
         return Entry(record_type, message, version, key_tree, tree, unread + len(value) - at)
 
-    def write(
-        self, name: str, version: int, key: Tree, value: Tree | None, release: Release = NEWEST
+    def encode(
+        self, name: str, version: int, key: Tree | None, value: Tree | None, release: Release = NEWEST
     ) -> tuple[bytes, bytes | None]:
-        """Encode (key, value) of a record; raise FormatError for values that do not fit."""
+        """The bytes of a record's key and value; raise FormatError for values that do not fit."""
         message = self.named(name)
-        raw_key = write_int16(message.api_key) + write_struct(key_layout(message), key)
+        raw_key = write_int16(message.api_key) + write_struct(key_layout(message), key or {})
         if value is None:
             return raw_key, None
-        layout = value_layout(message, version, release)
-        return raw_key, write_int16(version) + write_struct(layout, value)
+        return raw_key, write_int16(version) + write_struct(value_layout(message, version, release), value)
 
     def text(
         self,
@@ -95,12 +95,12 @@ class Coordinator:
         *,
         polish: Polish | None = None,
         value_label: str = "version",
-        named: str = "the specified decoder",
+        decoder: str = "the specified decoder",
     ) -> tuple[str, str | None]:
         """What kafka-dump-log prints; `polish` changes a value's JSON object first."""
         if key is None:
             raise DecoderThrows(
-                f"Failed to decode message at offset {offset} using {named} (message had a missing key)"
+                f"Failed to decode message at offset {offset} using {decoder} (message had a missing key)"
             )
         try:
             entry = self.read(release, key, value, any_version=release < Release.V4_0)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kafkatool.format.primitives import write_uvarint
 from kafkatool.format.release import NEWEST, Release
 from kafkatool.format.schema.layout import Tree, value_layout
-from kafkatool.format.schema.notation import Message, parse_messages
+from kafkatool.format.schema.notation import Message, named, parse_messages
 from kafkatool.format.schema.reading import Unreadable, read_struct, read_uvarint
 from kafkatool.format.schema.writing import write_struct
 
@@ -37,13 +37,12 @@ class Framed:
 
     def __init__(self, table: str) -> None:
         self.messages = parse_messages(table)
+        self._by_key = {message.api_key: message for message in self.messages}
 
     def message(self, release: Release, api_key: int) -> Message | None:
-        known = (message for message in self.messages if message.api_key == api_key)
-        return next((message for message in known if message.known_to(release)), None)
-
-    def named(self, name: str) -> Message:
-        return next(message for message in self.messages if message.name == name)
+        """The message with this number, if the release has it."""
+        message = self._by_key.get(api_key)
+        return message if message and message.known_to(release) else None
 
     def read(self, release: Release, value: bytes | None, *, lenient: bool = False) -> Entry:
         """Decode as this release does, or raise Unreadable; `lenient` allows bytes behind the fields."""
@@ -66,11 +65,13 @@ class Framed:
             raise Unreadable(at, f"Found {len(value) - at} byte(s) of garbage after {api_key}")
         return Entry(message, version, tree, len(value) - at)
 
-    def write(self, name: str, version: int, tree: Tree, release: Release = NEWEST) -> bytes:
-        """Encode a record's value; raise FormatError for values that do not fit."""
-        message = self.named(name)
+    def encode(
+        self, name: str, version: int, key: Tree | None, value: Tree | None, release: Release = NEWEST
+    ) -> tuple[None, bytes]:
+        """The bytes of a record, which has no key; raise FormatError for values that do not fit."""
+        message = named(self.messages, name)
         head = b"".join(map(write_uvarint, (FRAME_VERSION, message.api_key, version)))
-        return head + write_struct(value_layout(message, version, release), tree)
+        return None, head + write_struct(value_layout(message, version, release), value or {})
 
     def row(self, value: bytes | None) -> Tree:
         """The record for people and scripts, by the newest layout that fits all bytes, else some of them."""

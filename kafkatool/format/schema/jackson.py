@@ -37,20 +37,21 @@ def _value(slot: Slot, value: object) -> object:
 
 
 def json_text(value: object) -> str:
-    """Write a value the way Jackson's ObjectNode.toString does."""
+    """Write a value the way Jackson's ObjectNode.toString does; names of fields need no escapes."""
+    kind = type(value)
+    if kind is int:
+        return str(value)
     if isinstance(value, str):
         return _quoted(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, float):
-        return java_double(value) if isfinite(value) else f'"{java_double(value)}"'
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(key)}:{json_text(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join([f'"{name}":{json_text(item)}' for name, item in value.items()]) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(json_text, value)) + "]"
     if isinstance(value, bytes):
         return f'"{b64encode(value).decode()}"'
-    return str(value)
+    if isinstance(value, float):
+        return java_double(value) if isfinite(value) else f'"{java_double(value)}"'
+    return "null" if value is None else str(value).lower()
 
 
 def _quoted(text: str) -> str:

@@ -20,9 +20,10 @@ and last release that knows it: some layouts changed without a new version.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafkatool.errors import UsageError
 from kafkatool.format.release import NEWEST, Release
 
 OLDEST = min(Release)
@@ -82,6 +83,14 @@ class _Line(NamedTuple):
 def parse_messages(text: str) -> tuple[Message, ...]:
     """Read a table; the text is ours, so a mistake in it is a ValueError that a test finds."""
     return tuple(_message(line) for line in _tree(text))
+
+
+def named(messages: Iterable[Message], name: str) -> Message:
+    """Find a message by name; raise UsageError for one that is not there."""
+    for message in messages:
+        if message.name == name:
+            return message
+    raise UsageError(f"no message is called {name!r}")
 
 
 def _tree(text: str) -> list[_Line]:
@@ -149,30 +158,20 @@ def _field(line: _Line, commons: dict[str, _Line]) -> Field:
     name, kind = next(words), next(words)
     array, nullable = kind.startswith("[]"), kind.endswith("?")
     kind = kind.removeprefix("[]").removesuffix("?")
-    struct = _struct(kind, line, commons)
-    field = Field(
-        name=name,
-        kind=kind,
-        array=array,
-        nullable=nullable,
-        versions=Versions(0, ANY_VERSION),
-        tag=None,
-        default=[] if array else _zero(kind),
-        since=OLDEST,
-        until=NEWEST,
-        struct=struct,
-    )
+    versions, tag = Versions(0, ANY_VERSION), None
+    default = [] if array else _zero(kind)
+    since, until = OLDEST, NEWEST
     for word in words:
         if word == "tag":
-            field = replace(field, tag=int(next(words)))
+            tag = int(next(words))
         elif word == "=":
-            field = replace(field, default=_default(next(words)))
+            default = _default(next(words))
         elif word in ("since", "until"):
-            since, until = _bounds(word, next(words), field.since, field.until)
-            field = replace(field, since=since, until=until)
+            since, until = _bounds(word, next(words), since, until)
         else:
-            field = replace(field, versions=_versions(word))
-    return field
+            versions = _versions(word)
+    struct = _struct(kind, line, commons)
+    return Field(name, kind, array, nullable, versions, tag, default, since, until, struct)
 
 
 def _struct(kind: str, line: _Line, commons: dict[str, _Line]) -> Struct | None:

@@ -46,7 +46,7 @@ def decode_text(
     if release >= Release.V4_1:
         return TOPIC.text(release, offset, key, value)
     return TOPIC.text(
-        Release.V4_0, offset, key, value, value_label="type", named="share group state topic decoder"
+        Release.V4_0, offset, key, value, value_label="type", decoder="share group state topic decoder"
     )
 
 

@@ -63,13 +63,10 @@ def _whole(decoder: Decoder, release: Release, rng: random.Random) -> Iterator[S
             continue
         for version in range(message.valid(release).high + 1):
             tree = random_tree(value_layout(message, version, release), rng)
-            if isinstance(of, Framed):
-                yield Sample(None, of.write(message.name, version, tree, release))
-                continue
-            key = random_tree(key_layout(message), rng)
-            yield Sample(*of.write(message.name, version, key, tree, release))
-            if rng.random() < 0.2:
-                yield Sample(*of.write(message.name, version, key, None, release))
+            key = None if isinstance(of, Framed) else random_tree(key_layout(message), rng)
+            yield Sample(*of.encode(message.name, version, key, tree, release))
+            if isinstance(of, Coordinator) and rng.random() < 0.2:
+                yield Sample(*of.encode(message.name, version, key, None, release))
 
 
 def _oddities(decoder: Decoder) -> Iterator[Sample]:
