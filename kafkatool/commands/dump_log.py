@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from kafkatool.commands.arguments import Control
 from kafkatool.commands.options import (
@@ -57,6 +58,24 @@ EPILOG = epilog(
     },
     4,
 )
+
+
+_OPTIONAL_VALUES = {
+    "--key-decoder-class": "org.apache.kafka.tools.api.StringDecoder",
+    "--value-decoder-class": "org.apache.kafka.tools.api.StringDecoder",
+}
+
+
+class KafkaArguments(TyperCommand):
+    """Takes options whose value may be left out, as kafka-dump-log does; Typer knows no such thing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        filled: list[str] = []
+        for at, word in enumerate(args):
+            filled.append(word)
+            if word in _OPTIONAL_VALUES and (at + 1 == len(args) or args[at + 1].startswith("-")):
+                filled.append(_OPTIONAL_VALUES[word])
+        return super().parse_args(ctx, filled)
 
 
 class DumpFormat(StrEnum):

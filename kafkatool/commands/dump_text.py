@@ -50,7 +50,6 @@ class TextDump:
         self.quota = Quota(request.limit)
         self.reports = Reports(self.options.release, _say)
         self.out = stdout()
-        self.decode = decode_with(self.options, self._emit)
 
     def dump(self, groups: Iterable[list[str]]) -> int:
         """Print all files and Kafka's closing reports; returns how many rows there were."""
@@ -99,7 +98,7 @@ class TextDump:
                 self.reports,
                 self._emit,
                 lambda damage: self._note(place, damage),
-                self.decode,
+                decode_with(self.options, self._emit),
                 self._choose if self._is_choosy else None,
             )
             walk = self.request.walk(source, path, tail, chain=True)

@@ -18,7 +18,7 @@ from tests.kafka.dump_tool import shared
 from tests.kafka.peers import RELEASES, require_kafka
 
 NAME = "00000000000000000000.log"
-MODES = (
+MODES: tuple[list[str], ...] = (
     ["--deep-iteration"],
     ["--print-data-log"],
     [],
@@ -131,5 +131,7 @@ def test_a_damaged_log_reads_as_kafka_reads_it(version: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("version", RELEASES)
 def test_many_damaged_logs_read_as_kafka_reads_them(version: str, tmp_path: Path) -> None:
     require_kafka(version)
-    for log, mode in cases(int(os.environ.get("KAFKATOOL_SOAK_CASES", "4000")), seed=1 + Release.parse(version)):
+    for log, mode in cases(
+        int(os.environ.get("KAFKATOOL_SOAK_CASES", "4000")), seed=1 + Release.parse(version)
+    ):
         compare(tmp_path, log, version, mode)

@@ -1,0 +1,43 @@
+"""What real brokers wrote reads exactly as Kafka's own tool of each release reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from kafkatool.format.release import Release
+from tests.cli import run
+from tests.goldens import Golden, load_goldens, mask_identities
+
+DIR = "@DIR@"
+
+
+def cases() -> Iterator[object]:
+    for case, goldens in groupby(load_goldens(), key=lambda golden: golden.case):
+        yield pytest.param(list(goldens), id=f"{case.parent.name}/{case.name}")
+
+
+@pytest.mark.parametrize("goldens", list(cases()))
+def test_text_equals_kafkas_for_every_file_mode_and_release(goldens: list[Golden]) -> None:
+    for golden in goldens:
+        check(golden)
+
+
+def check(golden: Golden) -> None:
+    place = str(golden.case)
+    arguments = [word.replace(DIR, place) for word in golden.args]
+    label = Release.parse(golden.release).label
+    ours = run("dump-log", "--compat", label, *arguments)
+    text = mask_identities(ours.stdout.decode().replace(place, DIR))
+    talk = "\n".join(line.decode() for line in ours.kafka_stderr).replace(place, DIR)
+    if golden.threw:
+        assert text.startswith(golden.stdout), golden.id
+        return
+    assert text == golden.stdout, golden.id
+    assert sorted(talk.split("\n")) == sorted(golden.stderr.strip("\n").split("\n")), golden.id
+
+
+def test_there_are_goldens_of_every_release() -> None:
+    assert {Release.parse(golden.release) for golden in load_goldens()} == set(Release)
