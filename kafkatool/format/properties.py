@@ -31,8 +31,7 @@ from kafkatool.format.uuids import parse_uuid, uuid_text
 HIGHEST_META_VERSION = 1
 
 _BLANK = " \t\f"
-_LINE = re.compile(r"[^\r\n]*")
-_END_BACKSLASHES = re.compile(r"\\*\Z")
+_LINE = re.compile(r"(?=.)([^\r\n]*)(\r\n|\r|\n|\Z)", re.DOTALL)
 # A key ends at the first separator that no backslash precedes.
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
@@ -119,24 +118,25 @@ def _bad(key: str, expected: str, found: str | None) -> FormatError:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield (position, line) with continuation lines joined, comments and blank lines left out."""
-    joined = ""
-    start: int | None = None
+    joined, start = "", 0
     for natural in _LINE.finditer(text):
-        line = natural[0].lstrip(_BLANK)
+        line = natural[1].lstrip(_BLANK)
         # As long as nothing was gathered, a continuation line is read like a first one.
         if not joined and (not line or line[0] in "#!"):
-            start = None
             continue
-        start = natural.start() if start is None else start
-        backslashes = _END_BACKSLASHES.search(line)
-        assert backslashes is not None
-        goes_on = len(backslashes[0]) % 2 == 1
+        start = start if joined else natural.start()
+        goes_on = _ends_in_backslash(line)
         joined += line[:-1] if goes_on else line
-        if not goes_on:
+        # A lone backslash before the end of the text makes a line even of nothing; so does Java.
+        if not goes_on or (natural.end() == len(text) and natural[2] != "\r\n"):
             yield start, joined
-            joined, start = "", None
-    if joined and start is not None:
+            joined = ""
+    if joined:
         yield start, joined
+
+
+def _ends_in_backslash(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _unescape(text: str, at: int) -> str:
