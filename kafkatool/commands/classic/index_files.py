@@ -28,6 +28,7 @@ from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.index import IndexFile
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index
+from kafkatool.format.batch import wrap_int64
 from kafkatool.format.index_search import lower_bound
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import NO_TIMESTAMP, TimeEntry
@@ -243,8 +244,9 @@ def _start_position(offsets: IndexFile | None, base: int, target: int) -> int:
     if offsets is None:
         return 0
 
-    def entry_at(slot: int) -> OffsetEntry:
-        return offset_index.read_entry(offsets.slot(slot), 0)
+    def key_at(slot: int) -> int:
+        # An entry's first field alone: a search looks at some sixteen of them.
+        return wrap_int64(base + int.from_bytes(offsets.slot(slot)[:4], "big", signed=True))
 
-    slot = lower_bound(offsets.count, lambda s: entry_at(s).offset(base), target, offset_index.ENTRY_SIZE)
-    return 0 if slot < 0 else entry_at(slot).position
+    slot = lower_bound(offsets.count, key_at, target, offset_index.ENTRY_SIZE)
+    return 0 if slot < 0 else offset_index.read_entry(offsets.slot(slot), 0).position
