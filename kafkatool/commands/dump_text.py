@@ -97,42 +97,44 @@ class TextDump:
                 self.options,
                 self.reports,
                 self._emit,
-                lambda damage: self._note(place, damage),
+                lambda damage: self._note_in(source, place, damage),
                 decode_with(self.options, self._emit),
                 self._choose if self._is_choosy else None,
             )
             walk = self.request.walk(source, path, tail, chain=True)
             size = source.size_hint if source.size_hint is not None else 0
-            text.dump(self._counted(walk, source, path), size)
+            if self._counts:
+                walk = self._counted(walk)
+            else:
+                self.quota.shown += 1
+            text.dump(walk, size)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the number of rows matters: to stop, to begin late, or to say that there was none."""
+        request = self.request
+        return request.limit is not None or request.tail is not None or not request.takes_everything
 
     @property
     def _is_choosy(self) -> bool:
-        request = self.request
-        filters = request.chosen.asks_for_records or not request.chosen.wanted.is_open
-        counts = request.limit is not None or request.tail is not None
-        return request.shows_records and (filters or counts)
+        return self.request.shows_records and self._counts
 
     def _choose(self, record: AnyRecord, batch: Batch) -> bool:
         return self.request.chosen.takes(record, batch) and self.quota.take()
 
-    def _counted(self, walk: Iterator[Batch | Damage], source: Source, path: str) -> Iterator[Batch | Damage]:
-        counts_batches = not self.request.shows_records
+    def _counted(self, walk: Iterator[Batch | Damage]) -> Iterator[Batch | Damage]:
         for item in walk:
-            if isinstance(item, Damage):
-                if not cut_by_us(item, self.request):
-                    yield in_flight(item, source, path)
-                continue
             if self.quota.is_spent:
                 return
-            if not counts_batches:
-                if not self._is_choosy:
-                    self.quota.shown += 1
-                yield item
-            elif self.quota.take():
+            if isinstance(item, Damage) or self._is_choosy or self.quota.take():
                 yield item
 
     def _emit(self, text: str) -> None:
         self.out.write(text + "\n")
+
+    def _note_in(self, source: Source, place: Place, damage: Damage) -> None:
+        if not cut_by_us(damage, self.request):
+            self._note(place, in_flight(damage, source, place.path))
 
     def _note(self, place: Place, damage: Damage) -> None:
         self.outcome.met(damage)

@@ -92,7 +92,12 @@ def walk_range(
     """The batches of one log that may hold what is wanted, and the damage met on the way."""
     if start is None:
         start = 0 if wanted.is_open else seek(source, path, wanted, guest)
-    for item in scan(source, start, end, chain=chain, max_batch_size=max_batch_size):
+    walk = scan(source, start, end, chain=chain, max_batch_size=max_batch_size)
+    return walk if wanted.is_open else _within(walk, wanted)
+
+
+def _within(walk: Iterator[Batch | Damage], wanted: Range) -> Iterator[Batch | Damage]:
+    for item in walk:
         if isinstance(item, Batch):
             if wanted.is_behind(item):
                 return

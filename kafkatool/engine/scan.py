@@ -86,7 +86,8 @@ class _Scanner:
 
     def _good_batches(self) -> Iterator[Batch]:
         """The common case, in as few steps as Python allows: whole good batches inside the window."""
-        unpack, make, header_size = HEADER.unpack_from, BatchHeader._make, HEADER_SIZE
+        # tuple.__new__ skips the checks of named tuples, which cost more than making them.
+        unpack, make, header_size = HEADER.unpack_from, tuple.__new__, HEADER_SIZE
         window = self.window
         view = memoryview(window)
         position, last_offset = self.position, self.last_offset
@@ -99,7 +100,7 @@ class _Scanner:
                 break
             if crc32c(view[at + CRC_START : at + size]) != fields[4]:
                 break
-            yield Batch(position, make(fields), True, view[at : at + size])
+            yield make(Batch, (position, make(BatchHeader, fields), True, view[at : at + size]))
             last_offset = fields[0] + fields[6]
             position += size
             at += size
@@ -108,6 +109,7 @@ class _Scanner:
             self.suspect = self.position = position
             self.last_offset = last_offset
             self.resync.legacy = False
+            self.window = b""  # what is left of it is less than a batch, or not a good one
 
     def _fill(self, position: int, size: int) -> bool:
         """Have the window hold `size` bytes from `position` on, as far as the file goes.

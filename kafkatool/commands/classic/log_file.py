@@ -76,17 +76,18 @@ class LogText:
     def _list(self, walk: Iterable[Batch | Damage], size: int) -> None:
         lines: list[str] = []
         trailer = _Trailer(self, size)
+        batch: Batch | None = None
         for item in walk:
             if isinstance(item, Batch):
+                batch = item
                 lines.append(batch_line(item))
-                if len(lines) >= _LINES_AT_ONCE:
-                    self.emit("\n".join(lines))
-                    lines.clear()
-                trailer.end = item.position + item.header.size
-            else:
-                if lines:
-                    self.emit("\n".join(lines))
-                    lines.clear()
+                if len(lines) < _LINES_AT_ONCE:
+                    continue
+            if lines:
+                self.emit("\n".join(lines))
+                lines.clear()
+            if isinstance(item, Damage):
+                trailer.end = batch.position + batch.header.size if batch else 0
                 trailer.damage(item)
         if lines:
             self.emit("\n".join(lines))
@@ -204,15 +205,45 @@ def batch_line(batch: Batch) -> str:
     if isinstance(header, LegacyHeader):
         return _legacy_line(batch, header)
     base, length, epoch, magic, crc, attributes, delta, base_time, max_time, pid, pepoch, seq, count = header
-    flags, stamp, codec = _ATTRIBUTES[attributes & 0xFF]
-    if attributes & 0x40:
-        flags = f"{flags}OptionalLong[{base_time}]"
+    if attributes & 0x40 or magic != 2 or delta < 0:
+        return _unusual_line(batch, header)
+    # Neighbours share most of their numbers: what is the same is formatted once.
+    shared = _shared.get((pid, pepoch, epoch, attributes))
+    if shared is None:
+        shared = _shared_texts(pid, pepoch, epoch, attributes)
+    producer, stamp, codec = shared
     return (
-        f"baseOffset: {base} lastOffset: {header.last_offset if delta < 0 else base + delta} count: {count}"
-        f" baseSequence: {seq} lastSequence: {seq if seq == -1 else header.last_sequence} producerId: {pid}"
-        f" producerEpoch: {pepoch} partitionLeaderEpoch: {epoch}{flags} position: {batch.position}"
-        f"{stamp}{max_time} size: {length + 12} magic: {magic}{codec}{crc}"
-        f" isvalid: {'true' if batch.is_valid else 'false'}"
+        f"baseOffset: {base} lastOffset: {base + delta} count: {count} baseSequence: {seq} lastSequence: "
+        f"{seq if seq == -1 else header.last_sequence}{producer}{batch.position}{stamp}{max_time}"
+        f" size: {length + 12}{codec}{crc} isvalid: {'true' if batch.is_valid else 'false'}"
+    )
+
+
+_shared: dict[tuple[int, int, int, int], tuple[str, str, str]] = {}
+_MOST_SHARED = 4096
+
+
+def _shared_texts(pid: int, pepoch: int, epoch: int, attributes: int) -> tuple[str, str, str]:
+    if len(_shared) >= _MOST_SHARED:
+        _shared.clear()
+    flags, stamp, codec = _attribute_texts(attributes, "OptionalLong.empty")
+    producer = f" producerId: {pid} producerEpoch: {pepoch} partitionLeaderEpoch: {epoch}{flags} position: "
+    texts = producer, stamp, f" magic: 2{codec}"
+    _shared[pid, pepoch, epoch, attributes] = texts
+    return texts
+
+
+def _unusual_line(batch: Batch, header: BatchHeader) -> str:
+    horizon = header.delete_horizon_ms
+    optional = "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]"
+    flags, stamp, codec = _attribute_texts(header.attributes, optional)
+    return (
+        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count}"
+        f" baseSequence: {header.base_sequence} lastSequence: {header.last_sequence}"
+        f" producerId: {header.producer_id} producerEpoch: {header.producer_epoch}"
+        f" partitionLeaderEpoch: {header.partition_leader_epoch}{flags} position: {batch.position}"
+        f"{stamp}{header.max_timestamp} size: {header.size} magic: {header.magic}{codec}{header.crc}"
+        f" isvalid: {_java_bool(batch.is_valid)}"
     )
 
 
@@ -225,9 +256,8 @@ def _legacy_line(batch: Batch, header: LegacyHeader) -> str:
     )
 
 
-def _attribute_texts(attributes: int) -> tuple[str, str, str]:
+def _attribute_texts(attributes: int, horizon: str) -> tuple[str, str, str]:
     transactional, control = bool(attributes & 0x10), bool(attributes & 0x20)
-    horizon = "" if attributes & 0x40 else "OptionalLong.empty"
     stamp = "LogAppendTime" if attributes & 0x08 else "CreateTime"
     return (
         f" isTransactional: {_java_bool(transactional)} isControl: {_java_bool(control)}"
@@ -244,6 +274,3 @@ def _codec(attributes: int) -> str:
 
 def _java_bool(value: bool) -> str:
     return "true" if value else "false"
-
-
-_ATTRIBUTES = [_attribute_texts(value) for value in range(256)]
