@@ -1,0 +1,94 @@
+"""No row has a key that kafkatool-ndjson(5) does not explain, and none lacks one that it promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
+from kafkatool.commands.ndjson_keys import ROW_KINDS
+from kafkatool.commands.side_rows import SIDE_KEYS
+from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.format.batch import Codec
+from kafkatool.format.clean_shutdown import write_clean_shutdown
+from kafkatool.format.quorum_state import QuorumState, write_quorum_state
+from tests.cli import run
+from tests.transcripts import prepare
+
+Row = dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample, with the files that a controller has besides."""
+    directory = tmp_path_factory.mktemp("ndjson")
+    prepare(directory)
+    (directory / "sample" / ".kafka_cleanshutdown").write_bytes(write_clean_shutdown(7))
+    state = QuorumState(1, 1, 2, -1, "AAAAAAAAAAAAAAAAAAAAAA", None)
+    (directory / "sample" / "quorum-state").write_bytes(write_quorum_state(state))
+    return directory / "sample"
+
+
+@pytest.fixture(scope="module")
+def rows(log_dir: Path) -> list[Row]:
+    """Rows of everything there is to show, in every way."""
+    return list(_rows(log_dir))
+
+
+def _rows(log_dir: Path) -> Iterator[Row]:
+    files = [str(path) for path in sorted(log_dir.rglob("*")) if path.is_file()]
+    for options in ([], ["--deep-iteration"], ["--print-data-log"], ["--print-data-log", "--redact"]):
+        yield from _run("dump-log", *options, *files)
+    for view in ("--topics", "--partitions", "--segments", "--files", "--space"):
+        yield from _run("ls", view, str(log_dir))
+
+
+def _run(command: str, *arguments: str) -> list[Row]:
+    done = run(command, "--format", "ndjson", *arguments)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_row_has_the_keys_of_its_kind_in_their_order(rows: list[Row]) -> None:
+    for row in rows:
+        kind = ROW_KINDS[str(row["kind"])]
+        keys = [key for key in row if key != "kind"]
+        known = [key for key in kind.keys if key in row or key not in kind.optional]
+        if kind is ROW_KINDS["record"]:
+            assert set(keys) == set(known), row  # `decoded` comes last, whatever else is there
+        else:
+            assert keys == known, row
+
+
+def test_every_kind_of_row_was_seen(rows: list[Row]) -> None:
+    assert {row["kind"] for row in rows} == set(ROW_KINDS)
+
+
+def test_every_key_was_seen(rows: list[Row]) -> None:
+    for name, kind in ROW_KINDS.items():
+        seen = {key for row in rows if row["kind"] == name for key in row}
+        assert kind.keys.keys() - seen == set(), name
+
+
+def test_times_are_whole_milliseconds(rows: list[Row]) -> None:
+    for row in rows:
+        for key, value in row.items():
+            assert not key.endswith("_ms") or value is None or isinstance(value, int), key
+
+
+def test_the_key_lists_of_csv_are_those_of_the_manual() -> None:
+    assert tuple(ROW_KINDS["batch"].keys) == BATCH_KEYS
+    assert tuple(ROW_KINDS["record"].keys) == RECORD_KEYS
+    assert tuple(ROW_KINDS["damage"].keys) == DAMAGE_KEYS
+    for name, keys in SIDE_KEYS.items():
+        own = {key: None for key in ("file", "topic", "partition") if key in ROW_KINDS[name].keys}
+        assert tuple(dict.fromkeys((*own, *keys))) == tuple(own | dict.fromkeys(ROW_KINDS[name].keys)), name
+
+
+def test_the_manual_names_every_class_severity_and_codec() -> None:
+    damage, batch = ROW_KINDS["damage"].keys, ROW_KINDS["batch"].keys
+    assert all(f"{finding}" in damage["class"] for finding in FindingClass)
+    assert all(severity.label in damage["severity"] for severity in Severity)
+    assert all(codec.label in batch["codec"] for codec in Codec)

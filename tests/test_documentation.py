@@ -1,0 +1,113 @@
+"""Every command is documented, in its help, a man page, the change log and the README, and has a golden."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer.main
+
+from kafkatool.cli import app
+from tests.transcripts import PER_COMMAND, ROOT, commands
+
+ROOT_COMMAND: Any = typer.main.get_command(app)
+COMMANDS: dict[str, Any] = ROOT_COMMAND.commands
+GENERATED: dict[str, str] = runpy.run_path(str(ROOT / "man" / "generate.py"))["pages"]()
+
+every_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+@every_command
+def test_every_option_and_argument_says_what_it_does(name: str) -> None:
+    silent = [parameter.name for parameter in COMMANDS[name].params if not parameter.help]
+    assert silent == []
+
+
+@every_command
+def test_every_help_text_ends_with_examples_and_exit_codes(name: str) -> None:
+    examples, _, codes = COMMANDS[name].epilog.partition("Exit codes:")
+    assert len(re.findall(rf"^  # .+\n  kafkatool {name} .+$", examples, re.MULTILINE)) >= 3
+    told = {int(code) for code in re.findall(r"^  (\d+) +\S", codes, re.MULTILINE)}
+    assert {0, 2, 3, 130, 141} <= told
+
+
+@every_command
+def test_every_example_names_only_options_that_exist(name: str) -> None:
+    known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    examples = COMMANDS[name].epilog.partition("Exit codes:")[0]
+    used = re.findall(rf"^  kafkatool {name} ([^|\n]+)", examples, re.MULTILINE)
+    assert {word for line in used for word in re.findall(r"--[a-z-]+", line)} <= known
+
+
+@every_command
+def test_every_command_has_a_man_page(name: str) -> None:
+    assert f"kafkatool-{name}.1" in GENERATED
+    assert f".BR kafkatool\\-{name.replace('-', chr(92) + '-')} (1)" in GENERATED["kafkatool.1"]
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_the_man_pages_are_those_of_these_commands(page: str) -> None:
+    assert (ROOT / "man" / page).read_text() == GENERATED[page], "if this is right: make man"
+
+
+def test_there_is_no_man_page_without_a_command() -> None:
+    assert {path.name for path in (ROOT / "man").glob("*.[0-9]")} == set(GENERATED)
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_the_man_pages_are_set_without_a_warning(page: str) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("there is no groff to set them with")
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-z", "-Tutf8"],
+        input=GENERATED[page].encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b""
+
+
+@every_command
+def test_every_command_has_a_line_in_the_change_log(name: str) -> None:
+    assert re.search(rf"^- `kafkatool {name}` ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+@every_command
+def test_every_command_is_introduced_in_the_readme(name: str) -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert f"**`kafkatool {name}`**" in readme
+    assert any(command.startswith(f"kafkatool {name} ") for command in commands(readme))
+
+
+@every_command
+def test_every_command_has_a_golden_of_each_format(name: str) -> None:
+    shown = commands((PER_COMMAND / f"{name}.md").read_text())
+    assert all(command.startswith((f"kafkatool {name} ", "echo $?")) for command in shown)
+    choices = next(parameter for parameter in COMMANDS[name].params if parameter.name == "fmt")
+    for choice in set(choices.type.choices) - {choices.default}:
+        assert any(f"--format {choice} " in command for command in shown), choice
+    assert any("--format " not in command for command in shown), choices.default
+
+
+HEAVY = {
+    *("numpy", "pyarrow", "pyspark", "rich", "psutil", "hypothesis", "pytest"),
+    *("gzip", "zstandard", "lz4", "snappy", "cramjam", "crc32c", "ctypes"),
+}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "kafkatool", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "kafkatool" in loaded
+    assert loaded & HEAVY == set()
