@@ -9,6 +9,15 @@ import pytest
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 
+BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep all that use a broker in one worker, so that each broker is started once."""
+    for item in items:
+        if BROKERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("brokers"))
+
 
 def _running(version: str) -> Iterator[Broker]:
     peers.require_kafka(version)

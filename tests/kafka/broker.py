@@ -132,7 +132,7 @@ class Broker:
                 self._process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
-                raise
+                raise BrokerFailedError(f"it did not stop in {_STOP_SECONDS} s") from None
 
     def kill(self) -> None:
         """SIGKILL: indexes stay preallocated, no clean-shutdown marker."""
@@ -200,7 +200,7 @@ class Broker:
             words.append("--standalone")
         done = subprocess.run(self._java(*words), capture_output=True, text=True, timeout=_START_SECONDS)
         if done.returncode != 0:
-            raise BrokerFailedError(done.stdout + done.stderr)
+            raise BrokerFailedError((done.stdout + done.stderr)[-4000:])
         self._formatted = True
 
     def _java(self, *words: str) -> list[str]:

@@ -84,14 +84,8 @@ class DumpTool:
         """Run on a fresh copy of `directory`, which is `@DIR@` in the arguments and in what was printed."""
         with tempfile.TemporaryDirectory(prefix="kafkatool-dump-") as scratch:
             copy = Path(scratch) / "dir"
-            copy_sparse(directory, copy)
-            result = self.run([word.replace(DIR, str(copy)) for word in arguments])
-            mask = os.fsencode(str(copy))
-            return result._replace(
-                stdout=result.stdout.replace(mask, DIR.encode()),
-                stderr=result.stderr.replace(mask, DIR.encode()),
-                exception=result.exception and result.exception.replace(str(copy), DIR),
-            )
+            copy_case(directory, copy)
+            return masked(self.run([word.replace(DIR, str(copy)) for word in arguments]), copy)
 
     def close(self) -> None:
         """Stop the JVM; the next run starts another."""
@@ -142,9 +136,19 @@ def run_standalone(version: str, arguments: Sequence[str | Path]) -> subprocess.
     return subprocess.run(command, capture_output=True, env=environment(), timeout=_ANSWER_SECONDS)
 
 
-def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a directory; a preallocated index stays as long as it was."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("golden*", "ORIGIN.md"))
+def copy_case(source: Path, target: Path) -> None:
+    """Copy a directory without what a fixture says about itself."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("golden.json", "ORIGIN.md"))
+
+
+def masked(result: Result, directory: Path) -> Result:
+    """The same with `@DIR@` for the directory."""
+    name = os.fsencode(str(directory))
+    return result._replace(
+        stdout=result.stdout.replace(name, DIR.encode()),
+        stderr=result.stderr.replace(name, DIR.encode()),
+        exception=result.exception and result.exception.replace(str(directory), DIR),
+    )
 
 
 def _read(stream: IO[bytes], count: int) -> bytes:

@@ -1,8 +1,12 @@
 import java.io.BufferedReader;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -42,12 +46,19 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
-import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.message.RequestHeaderData;
+import org.apache.kafka.common.message.ResponseHeaderData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.Message;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.protocol.Readable;
 import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 import org.apache.kafka.common.resource.PatternType;
@@ -87,6 +98,9 @@ public class Client {
         }
         if (op.equals("consume")) {
             return consume(call, config);
+        }
+        if (op.equals("request")) {
+            return request(call, config.getProperty("bootstrap.servers"));
         }
         try (Admin admin = Admin.create(config)) {
             return administer(op, call, admin);
@@ -174,6 +188,40 @@ public class Client {
             headers.addArray().add(header.key()).add(text(header.value()));
         }
         return row;
+    }
+
+    /** Any request of the protocol: api, version and data as the generated JSON converters name them. */
+    private static JsonNode request(JsonNode call, String bootstrap) throws Exception {
+        String api = "org.apache.kafka.common.message." + call.get("api").asText();
+        short version = (short) call.get("version").asInt();
+        Message body = (Message) Class.forName(api + "RequestDataJsonConverter")
+            .getMethod("read", JsonNode.class, short.class).invoke(null, call.get("data"), version);
+        ApiKeys key = ApiKeys.forId(((ApiMessage) body).apiKey());
+        ByteBuffer header = bytes(new RequestHeaderData().setRequestApiKey(key.id).setRequestApiVersion(version)
+            .setClientId("kafkatool").setCorrelationId(1), key.requestHeaderVersion(version));
+        ByteBuffer sent = bytes(body, version);
+        String[] address = bootstrap.split(":");
+        try (Socket socket = new Socket(address[0], Integer.parseInt(address[1]))) {
+            DataOutputStream out = new DataOutputStream(socket.getOutputStream());
+            out.writeInt(header.remaining() + sent.remaining());
+            out.write(header.array(), 0, header.remaining());
+            out.write(sent.array(), 0, sent.remaining());
+            out.flush();
+            DataInputStream in = new DataInputStream(socket.getInputStream());
+            ByteBufferAccessor answer = new ByteBufferAccessor(ByteBuffer.wrap(in.readNBytes(in.readInt())));
+            new ResponseHeaderData(answer, key.responseHeaderVersion(version));
+            Class<?> type = Class.forName(api + "ResponseData");
+            Object response = type.getConstructor(Readable.class, short.class).newInstance(answer, version);
+            return (JsonNode) Class.forName(api + "ResponseDataJsonConverter")
+                .getMethod("write", type, short.class).invoke(null, response, version);
+        }
+    }
+
+    private static ByteBuffer bytes(Message message, short version) {
+        ObjectSerializationCache cache = new ObjectSerializationCache();
+        ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
+        message.write(new ByteBufferAccessor(buffer), cache, version);
+        return buffer.flip();
     }
 
     private static JsonNode administer(String op, JsonNode call, Admin admin) throws Exception {

@@ -1,0 +1,49 @@
+"""One produce request over a plain socket: the broker gets exactly these bytes."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import NamedTuple
+
+_PRODUCE, _VERSION = 0, 7
+_SECONDS = 20
+
+
+class Appended(NamedTuple):
+    """The broker's answer; error 0 means that the batch is on its disk."""
+
+    error: int
+    base_offset: int
+
+
+def raw_produce(bootstrap: str, topic: str, batch: bytes, *, partition: int = 0) -> Appended:
+    """Send `batch` as it is; the answer tells whether the broker took it."""
+    host, port = bootstrap.split(":")
+    body = (
+        struct.pack(">hhi", _PRODUCE, _VERSION, 1)
+        + _string("kafkatool")
+        + struct.pack(">hhi", -1, -1, 10_000)
+    )
+    body += struct.pack(">i", 1) + _string(topic)
+    body += struct.pack(">iii", 1, partition, len(batch)) + batch
+    with socket.create_connection((host, int(port)), timeout=_SECONDS) as stream:
+        stream.sendall(struct.pack(">i", len(body)) + body)
+        (size,) = struct.unpack(">i", _read(stream, 4))
+        answer = _read(stream, size)
+    # correlation id, one topic with its name, one partition with its number, then what we want
+    return Appended(*struct.unpack_from(">hq", answer, 4 + 4 + 2 + len(topic) + 4 + 4))
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _read(stream: socket.socket, count: int) -> bytes:
+    parts = b""
+    while len(parts) < count:
+        part = stream.recv(count - len(parts))
+        if not part:
+            raise EOFError("the broker closed the connection")
+        parts += part
+    return parts
