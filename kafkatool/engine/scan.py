@@ -21,7 +21,7 @@ from kafkatool.engine.resync import Resync, zero_run
 from kafkatool.engine.source import Source
 from kafkatool.errors import Truncated
 from kafkatool.format import legacy
-from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kafkatool.format.legacy import LegacyHeader, read_legacy_header
 
 WINDOW = 1 << 20
@@ -149,7 +149,7 @@ class _Scanner:
 
     def _header(self, position: int) -> BatchHeader | LegacyHeader | None:
         at = position - self.base
-        if 2 <= self.window[at + 16] < 0x80:
+        if 2 <= self.window[at + MAGIC_POSITION] < 0x80:
             if len(self.window) - at < HEADER_SIZE:
                 return None
             return BatchHeader._make(HEADER.unpack_from(self.window, at))
@@ -252,13 +252,25 @@ class _Scanner:
         return any(first < end and position < last for first, last in self.source.unreadable)
 
     def _look_inside(self, problem: Damage | None, size: int) -> Damage | None:
-        """A bad length may have swallowed good batches: go on with the first of them."""
+        """A bad length may have swallowed good batches, or led astray: go on with the next good one."""
         start = self.position - size
+        stop = self.position if self._length_holds(self.position) else self.limit
         if self._may_go_back(size):
-            found = self.resync.search(start + 1, self.position, self.limit, self._floor())
-            if found is not None:
-                self.position = found
+            found = self.resync.search(start + 1, stop, self.limit, self._floor())
+            self.position = stop if found is None else found
         return self._bounded(problem, self.position) if problem else None
+
+    def _length_holds(self, position: int) -> bool:
+        """Whether the file ends here, or what stands here can be the front of a whole entry."""
+        if self._remaining(position) == 0:
+            return True
+        if not self._fill(position, HEADER_SIZE):
+            return False
+        at = position - self.base
+        size = int.from_bytes(self.window[at + 8 : at + 12], "big", signed=True)
+        if not (0 if self.resync.legacy else 2) <= self.window[at + MAGIC_POSITION] <= 2:
+            return False
+        return legacy.MIN_SIZE <= size <= self._remaining(position) - LOG_OVERHEAD
 
     def _may_go_back(self, size: int) -> bool:
         """Hostile lengths could make us read the same bytes for ever: going back has a budget."""
@@ -294,7 +306,7 @@ class _Scanner:
         severity = Severity.LOSS
         if self._unreadable(broken, broken + LOG_OVERHEAD):
             kind, message = FindingClass.UNREADABLE, "the disk does not give these bytes"
-        elif zeros == self.limit - broken:
+        elif zeros == self.limit - broken and zeros >= LOG_OVERHEAD:
             kind, message = FindingClass.ZERO_FILLED, "nothing but zeros to the end of the file"
             severity = Severity.DEGRADED
         elif zeros >= LOG_OVERHEAD:

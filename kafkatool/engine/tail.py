@@ -52,7 +52,7 @@ def _tail_from(
             continue
         kept.append((batch.position, rows))
         total += rows
-        while total - kept[0][1] >= count:
+        while kept and total - kept[0][1] >= count:
             total -= kept.popleft()[1]
     if not kept:
         return Tail(start, 0, 0)

@@ -62,7 +62,7 @@ def _read_leb128(buf: Buffer, at: int, most: int, name: str) -> tuple[int, int]:
     value = 0
     start = at
     for shift in range(0, 7 * most, 7):
-        if at >= len(buf):
+        if not 0 <= at < len(buf):
             raise Truncated(name, start, expected="a final byte", found="the end")
         byte = buf[at]
         at += 1

@@ -1,0 +1,60 @@
+"""Logs made by our own writers, and the ways to damage them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.format.batch import Codec, NewRecord, write_batch
+
+TIME = 1_700_000_000_000
+LOG = "00000000000000000000.log"
+
+keys = st.none() | st.binary(max_size=20)
+headers = st.lists(st.tuples(st.binary(max_size=8), keys), max_size=3)
+records = st.builds(NewRecord, keys, keys, st.integers(-1, 1 << 62), headers)
+
+
+def batches(count: int, *, per_batch: int = 3, codec: Codec = Codec.NONE) -> list[bytes]:
+    """Batches at consecutive offsets, a second apart, keys `k0` to `k4` in turn."""
+    return [
+        write_batch(
+            [
+                NewRecord(b"k%d" % (offset % 5), b"value %d" % offset, TIME + 1000 * offset)
+                for offset in range(at * per_batch, (at + 1) * per_batch)
+            ],
+            base_offset=at * per_batch,
+            codec=codec,
+            partition_leader_epoch=0,
+        )
+        for at in range(count)
+    ]
+
+
+def write_log(directory: Path, data: bytes, name: str = LOG) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_bytes(data)
+    return path
+
+
+def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
+    """What a scan of the whole file meets; payloads copied, so that they outlive the walk."""
+    found: list[Batch] = []
+    damage: list[Damage] = []
+    with open_source(path, Guest(cache_keep=True)) as source:
+        for item in scan(source, **options):
+            if isinstance(item, Batch):
+                found.append(item)
+            else:
+                damage.append(item)
+    return found, damage
+
+
+def offsets(found: Iterable[Batch]) -> list[int]:
+    return [batch.header.last_offset for batch in found]
