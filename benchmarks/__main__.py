@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--rounds N] [--data DIR]`: one table of ratios; exit 1 where a promise is not kept."""
+"""`python -m benchmarks [--rounds N] [--data DIR]`: ratios to a peer; exit 1 where a promise is not kept."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def _warm(path: Path) -> None:
 def _help(rounds: int) -> bool:
     sample = repeat([*_kafkatool(), "--help"], rounds)
     print(
-        f"| `kafkatool --help` | | {sample.seconds:.3f} s | | {HELP_LIMIT} s | {sample.peak_bytes >> 20} MiB |"
+        f"| `kafkatool --help` | | {sample.seconds:.3f} s | | {HELP_LIMIT} s"
+        f" | {sample.peak_bytes >> 20} MiB |"
     )
     return sample.seconds < HELP_LIMIT
 

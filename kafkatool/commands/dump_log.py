@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 EPILOG = epilog(
     {
         "kafkatool dump-log --files 00000000000000000000.log": "A segment's batches, as Kafka lists them",
-        "kafkatool dump-log --print-data-log --from now-2h orders-0": "Two hours of a partition, payloads too",
+        "kafkatool dump-log --print-data-log --from now-2h orders-0": "Two hours of a partition, with values",
         "kafkatool dump-log --format ndjson /var/lib/kafka | jq 'select(.is_valid == false)'": (
             "The damaged batches of a whole disk"
         ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.log_rows import Place
 from kafkatool.commands.render import BytesFormat, Talk
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.lock import broker_is_alive
@@ -21,9 +22,11 @@ from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.legacy import LegacyMessage, read_messages
 from kafkatool.format.record import Record, read_records
+from kafkatool.format.schema import Decoder
 
 AnyRecord = Record | LegacyMessage
 EVERYTHING = RecordFilter()
+METADATA_TOPIC = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,14 @@ def _grew(source: Source, path: str) -> bool:
 def cut_by_us(damage: Damage, request: DumpRequest) -> bool:
     """With --max-bytes the file seems to end in the middle of a batch, which is no damage."""
     return damage.ends_chain and not damage.throws and damage.end_position == request.classic.max_bytes
+
+
+def warn_of_secrets(request: DumpRequest, place: Place) -> None:
+    """Metadata can hold credentials: say so before the first of it is shown."""
+    options = request.classic
+    is_metadata = place.topic == METADATA_TOPIC or options.decoder is Decoder.CLUSTER_METADATA
+    if is_metadata and options.print_data_log and not options.redact:
+        request.talk.warn(f"{place.path}: may show credentials and sensitive configs; --redact hides them")
 
 
 def tails(group: list[str], request: DumpRequest, outcome: Outcome) -> dict[str, Tail]:

@@ -15,6 +15,7 @@ from kafkatool.commands.dump_request import (
     in_flight,
     opened,
     tails,
+    warn_of_secrets,
 )
 from kafkatool.commands.log_rows import (
     BATCH_COLUMNS,
@@ -87,7 +88,8 @@ class RowDump:
         request = self.request
         with rows(self.fmt, self._columns(shape), raw=request.raw, how=request.how) as writer:
             for path, tail in files:
-                place = Place.of(path)
+                place = Place.of(path, self.request.guest)
+                warn_of_secrets(request, place)
                 for row in self._rows(shape, place, tail):
                     if self.fmt is Format.csv and row["kind"] == "damage":
                         continue

@@ -21,6 +21,7 @@ from kafkatool.commands.dump_request import (
     in_flight,
     opened,
     tails,
+    warn_of_secrets,
 )
 from kafkatool.commands.log_rows import Place, damage_sentence
 from kafkatool.commands.render import stdout
@@ -69,7 +70,7 @@ class TextDump:
         if suffix in (".log", ".checkpoint") or path == STDIN:
             self._dump_log(path, tail)
         elif suffix in _SIDE_FILES:
-            place = Place.of(path)
+            place = Place.of(path, self.request.guest)
             _SIDE_FILES[suffix](path, self.options, self.reports, self._emit, lambda d: self._note(place, d))
             self.quota.shown += 1
         else:
@@ -87,27 +88,29 @@ class TextDump:
         return name[name.rindex(".") :] if "." in name else ""
 
     def _dump_log(self, path: str, tail: Tail | None) -> None:
+        place = Place.of(path, self.request.guest)
+        warn_of_secrets(self.request, place)
+        text = LogText(
+            path,
+            self.options,
+            self.reports,
+            self._emit,
+            lambda damage: self._note(place, damage),
+            decode_with(self.options, self._emit),
+            self._choose if self._is_choosy else None,
+        )
+        text.heading()
         with opened(path, self.request, self.outcome) as source:
             if source is None:
                 return
+            text.note = lambda damage: self._note_in(source, place, damage)
             self.quota.skip = tail.skip if tail else 0
-            place = Place.of(path)
-            text = LogText(
-                path,
-                self.options,
-                self.reports,
-                self._emit,
-                lambda damage: self._note_in(source, place, damage),
-                decode_with(self.options, self._emit),
-                self._choose if self._is_choosy else None,
-            )
             walk = self.request.walk(source, path, tail, chain=True)
-            size = source.size_hint if source.size_hint is not None else 0
             if self._counts:
                 walk = self._counted(walk)
             else:
                 self.quota.shown += 1
-            text.dump(walk, size)
+            text.dump(walk, source.size_hint if source.size_hint is not None else 0)
 
     @property
     def _counts(self) -> bool:

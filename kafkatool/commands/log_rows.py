@@ -9,6 +9,8 @@ from typing import Any, cast
 from kafkatool.commands.render import Column, Look, Row, ndjson
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.scan import Batch
+from kafkatool.engine.source import Guest
+from kafkatool.engine.topic_names import real_topic_name
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
@@ -70,13 +72,16 @@ class Place:
     segment: int | None
 
     @classmethod
-    def of(cls, path: str) -> Place:
-        directory = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        named = parse_partition_directory(directory) if path != "-" else None
+    def of(cls, path: str, guest: Guest) -> Place:
+        """A topic whose name the directory's cut short is looked up in the metadata beside it."""
+        directory = os.path.dirname(os.path.abspath(path))
+        name = os.path.basename(directory)
+        named = parse_partition_directory(name) if path != "-" else None
         segment = base_offset(os.path.basename(path))
         if named is None:
             return cls(path, None, None, segment)
-        return cls(path, named.topic, named.partition, segment)
+        real = real_topic_name(directory, guest) if named.may_be_cut(name) else None
+        return cls(path, real or named.topic, named.partition, segment)
 
     @property
     def name(self) -> str:

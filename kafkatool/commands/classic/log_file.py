@@ -53,14 +53,14 @@ class LogText:
         self.last_offset = -1
 
     def dump(self, walk: Iterable[Batch | Damage], size: int) -> None:
-        """Print the heading, every batch and what Kafka says of bytes behind the last one."""
-        self._heading()
+        """Print every batch and what Kafka says of bytes behind the last one."""
         if self.options.deep_iteration or self.choose:
             self._dump_deep(walk, size)
         else:
             self._list(walk, size)
 
-    def _heading(self) -> None:
+    def heading(self) -> None:
+        """What Kafka prints before it opens the file."""
         name = os.path.basename(self.path)
         if name == "bootstrap.checkpoint":
             self.emit("KRaft bootstrap snapshot")
@@ -204,7 +204,7 @@ def batch_line(batch: Batch) -> str:
     header = batch.header
     if isinstance(header, LegacyHeader):
         return _legacy_line(batch, header)
-    base, length, epoch, magic, crc, attributes, delta, base_time, max_time, pid, pepoch, seq, count = header
+    base, length, epoch, magic, crc, attributes, delta, _, max_time, pid, pepoch, seq, count = header
     if attributes & 0x40 or magic != 2 or delta < 0:
         return _unusual_line(batch, header)
     # Neighbours share most of their numbers: what is the same is formatted once.

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kafkatool.commands.classic.java_paths import java_absolute_path, java_path
+from kafkatool.commands.classic.pairs import Pair, Pairs
 from kafkatool.format.release import Release
 
-Pair = tuple[int, int]
-Pairs = dict[str, list[Pair]]
+ByFile = dict[str, Pairs]
 
 
 class Reports:
@@ -24,11 +24,11 @@ class Reports:
     def __init__(self, release: Release, say: Callable[[str], None]) -> None:
         self.release = release
         self.say = say
-        self._index_mismatches: Pairs = {}
-        self._time_mismatches: Pairs = {}
-        self._out_of_order: Pairs = {}
-        self._not_found: Pairs = {}
-        self._non_consecutive: Pairs = {}
+        self._index_mismatches: ByFile = {}
+        self._time_mismatches: ByFile = {}
+        self._out_of_order: ByFile = {}
+        self._not_found: ByFile = {}
+        self._non_consecutive: ByFile = {}
 
     def unknown_file(self, path: str) -> None:
         self.say(f"Ignoring unknown file {java_path(path)}")
@@ -78,11 +78,13 @@ class Reports:
             yield f"The following indexed offsets are not found in {place}"
             yield from (f"Indexed offset: {index}, found log offset: {log}" for index, log in pairs)
 
-    def _ordered(self, pairs: list[Pair], *, descending: bool) -> Iterable[Pair]:
+    def _ordered(self, pairs: Pairs, *, descending: bool) -> Iterable[Pair]:
         if self.release < Release.V4_3:
             return reversed(pairs)
+        if pairs.is_rising:
+            return reversed(pairs) if descending else pairs
         return sorted(dict(pairs).items(), reverse=descending)
 
 
-def _add(pairs: Pairs, path: str, pair: Pair) -> None:
-    pairs.setdefault(java_absolute_path(path), []).append(pair)
+def _add(by_file: ByFile, path: str, pair: Pair) -> None:
+    by_file.setdefault(java_absolute_path(path), Pairs()).add(*pair)
