@@ -20,9 +20,9 @@ class Run(NamedTuple):
         return [line for line in self.stderr.split(b"\n") if line and not line.startswith(b"kafkatool: ")]
 
 
-def run(*arguments: str, stdin: bytes | None = None) -> Run:
+def run(*arguments: str) -> Run:
     """`run("dump-log", "--files", path)`; a bug shows as its exception."""
-    result = CliRunner().invoke(app, list(arguments), prog_name="kafkatool", input=stdin)
+    result = CliRunner().invoke(app, list(arguments), prog_name="kafkatool")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Run(result.exit_code, result.stdout_bytes, result.stderr_bytes)

@@ -298,6 +298,7 @@ def _groups(
     from kafkatool.engine.logfiles import log_groups
     from kafkatool.engine.paths import expand
 
+    outcome.named.update(listed)
     yield from ([path] for path in listed)
     if listed and not paths and files_from is None:
         return
@@ -305,5 +306,6 @@ def _groups(
     for problem in expansion.problems:
         request.talk.warn(problem)
         outcome.failed = True
+    outcome.named.update(target.path for target in expansion.targets)
     for target in expansion.targets:
         yield from log_groups(target, request.chosen.wanted)

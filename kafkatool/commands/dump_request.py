@@ -129,6 +129,8 @@ class Outcome:
     def __init__(self) -> None:
         self.worst: Severity | None = None
         self.failed = False
+        self.named: set[str] = set()
+        """The files that were asked for by name: one that is gone is a failure, others come and go."""
 
     def met(self, damage: Damage) -> None:
         self.worst = damage.severity if self.worst is None else max(self.worst, damage.severity)
@@ -147,8 +149,11 @@ def opened(path: str, request: DumpRequest, outcome: Outcome) -> Iterator[Source
     try:
         source = open_stdin(request.guest) if path == STDIN else open_source(path, request.guest)
     except FileNotFoundError:
-        request.talk.warn(f"{path}: no such file (a running broker may have deleted it)")
-        outcome.failed = True
+        if path in outcome.named:
+            request.talk.warn(f"{path}: no such file")
+            outcome.failed = True
+        else:
+            request.talk.note(f"{path}: deleted since its directory was listed")
         yield None
         return
     except KafkatoolError as error:

@@ -168,8 +168,10 @@ class _Scanner:
         if valid:
             self.any_good = True
             self.suspect = self.position
-        elif not self.chain:
-            problem = self._look_inside(problem, size)
+        elif problem:
+            if not self.chain:
+                self._look_inside(size)
+            problem = self._bounded(problem, self.position)
         if problem:
             yield problem
         if valid:
@@ -251,14 +253,13 @@ class _Scanner:
     def _unreadable(self, position: int, end: int) -> bool:
         return any(first < end and position < last for first, last in self.source.unreadable)
 
-    def _look_inside(self, problem: Damage | None, size: int) -> Damage | None:
+    def _look_inside(self, size: int) -> None:
         """A bad length may have swallowed good batches, or led astray: go on with the next good one."""
         start = self.position - size
         stop = self.position if self._length_holds(self.position) else self.limit
         if self._may_go_back(size):
             found = self.resync.search(start + 1, stop, self.limit, self._floor())
             self.position = stop if found is None else found
-        return self._bounded(problem, self.position) if problem else None
 
     def _length_holds(self, position: int) -> bool:
         """Whether the file ends here, or what stands here can be the front of a whole entry."""

@@ -115,6 +115,21 @@ def test_rolling_and_deleting_meanwhile_breaks_nothing(broker: Broker) -> None:
     writer.join()
 
 
+def test_dump_log_sees_no_damage_in_what_is_being_written(broker: Broker) -> None:
+    broker.client.create_topic("written", {"file.delete.delay.ms": "100"})
+    writer = threading.Thread(target=produce, args=(broker, "written", 40))
+    writer.start()
+    command = [sys.executable, "-m", "kafkatool", "dump-log", "--format", "ndjson", str(broker.log_dir)]
+    rounds = 0
+    while writer.is_alive() or rounds < 3:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = [json.loads(line) for line in result.stdout.splitlines() if '"kind":"damage"' in line]
+        assert {row["class"] for row in found} <= {"in_flight"}
+        assert result.returncode == 0, result.stderr
+        rounds += 1
+    writer.join()
+
+
 def test_the_real_name_of_a_long_topic_is_known_after_its_deletion(broker: Broker) -> None:
     broker.client.create_topic(LONG_TOPIC)
     broker.client.produce(LONG_TOPIC, [Record(b"k", b"v")])
