@@ -1,0 +1,122 @@
+"""Which index entries the batches of a segment get: the broker's bookkeeping, without its files.
+
+    position  0        300      600      900      1200
+    batch     | first  | second | third  | fourth |      interval 500
+    entry                        ^                       behind more than 500 bytes, for the third
+
+An entry is due when more than `index.interval.bytes` came since the last one, the current batch not counted;
+so a segment's first batch never gets one. It names the *last* offset of the batch and the batch's position.
+The time index follows: at the same moments, if the largest timestamp has grown, and once more when the
+segment is closed. Since 3.9.1 and 4.0.1 each batch is looked at; before, each append.
+
+`append` and the broker's recovery come to the same entries, because both begin at the segment's start.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import offset_index, time_index
+from kafkatool.format.batch import MAX_INT32, NO_TIMESTAMP
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.time_index import TimeEntry
+
+
+class InvalidOffset(KafkatoolError):
+    """An entry would not lie above the one before it: the offsets in the log do not rise."""
+
+
+class IndexFull(KafkatoolError):
+    """There is no room for an entry that is due."""
+
+
+class NewEntries(NamedTuple):
+    """What one batch adds; None where it adds nothing."""
+
+    offset: OffsetEntry | None
+    time: TimeEntry | None
+
+
+NO_ENTRIES = NewEntries(None, None)
+
+
+class IndexAccounting:
+    """The two indexes of one segment while batches are added to it."""
+
+    def __init__(self, base_offset: int, interval_bytes: int, max_index_bytes: int) -> None:
+        self.base_offset = base_offset
+        self.interval_bytes = interval_bytes
+        self.max_offset_entries = max_index_bytes // offset_index.ENTRY_SIZE
+        self.max_time_entries = max_index_bytes // time_index.ENTRY_SIZE
+        self.bytes_since_entry = 0
+        self.offset_entries = 0
+        self.time_entries = 0
+        self.last_indexed_offset = base_offset
+        self.last_time_entry = (NO_TIMESTAMP, base_offset)
+        # The largest timestamp of the segment, and the last offset of the first batch that had it.
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset
+
+    @property
+    def offset_index_is_full(self) -> bool:
+        return self.offset_entries >= self.max_offset_entries
+
+    @property
+    def time_index_is_full(self) -> bool:
+        """One slot stays free for the entry that closes the segment."""
+        return self.time_entries >= self.max_time_entries - 1
+
+    @property
+    def is_full(self) -> bool:
+        return self.offset_index_is_full or self.time_index_is_full
+
+    def can_hold(self, offset: int) -> bool:
+        """Whether an offset can be told relative to the base."""
+        return 0 <= offset - self.base_offset <= MAX_INT32
+
+    def is_due(self) -> bool:
+        """Whether the next batch gets an entry."""
+        return self.bytes_since_entry > self.interval_bytes
+
+    def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> NewEntries:
+        """Count one batch; raise IndexFull or InvalidOffset, with nothing changed, as the broker would."""
+        added = NO_ENTRIES
+        if max_timestamp > self.max_timestamp:
+            latest = (max_timestamp, last_offset)
+        else:
+            latest = (self.max_timestamp, self.max_timestamp_offset)
+        if self.is_due():
+            added = self._entries(position, last_offset, latest)
+            self.bytes_since_entry = 0
+        self.max_timestamp, self.max_timestamp_offset = latest
+        self.bytes_since_entry += size
+        return added
+
+    def close(self) -> TimeEntry | None:
+        """The last time entry, if it is not there yet."""
+        return self._time_entry((self.max_timestamp, self.max_timestamp_offset))
+
+    def _entries(self, position: int, last_offset: int, latest: tuple[int, int]) -> NewEntries:
+        if self.is_full:
+            raise IndexFull(f"an index of segment {self.base_offset} has no room for offset {last_offset}")
+        if self.offset_entries and last_offset <= self.last_indexed_offset:
+            raise InvalidOffset(
+                f"offset {last_offset} behind {self.last_indexed_offset} in segment {self.base_offset}"
+            )
+        self.offset_entries += 1
+        self.last_indexed_offset = last_offset
+        entry = OffsetEntry(last_offset - self.base_offset, position)
+        return NewEntries(entry, self._time_entry(latest))
+
+    def _time_entry(self, latest: tuple[int, int]) -> TimeEntry | None:
+        timestamp, offset = latest
+        if self.time_entries and offset < self.last_time_entry[1]:
+            raise InvalidOffset(
+                f"offset {offset} behind {self.last_time_entry[1]} in the time index of {self.base_offset}"
+            )
+        if timestamp <= self.last_time_entry[0]:
+            return None
+        self.time_entries += 1
+        self.last_time_entry = latest
+        return TimeEntry(timestamp, offset - self.base_offset)
