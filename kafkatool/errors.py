@@ -29,6 +29,12 @@ class UsageError(KafkatoolError):
     exit_code = ExitCode.USAGE
 
 
+class Refused(KafkatoolError):
+    """It could be done, and is not, because data might be lost."""
+
+    exit_code = ExitCode.REFUSED
+
+
 class FormatError(KafkatoolError):
     """These bytes are not what their place says they are."""
 

@@ -1,18 +1,31 @@
-"""Whether a broker holds a log directory: asked of the kernel, never by taking or making the lock."""
+"""The lock of a log directory: whether a broker holds it, asked of the kernel; and holding it ourselves.
+
+Java takes an fcntl lock, which flock(2) does not see. Such a lock belongs to the process, and closing any
+descriptor of the file gives it up: while we hold it, nobody here may probe it.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafkatool.engine.fs import Files
+from kafkatool.errors import Refused
 
 LOCK_FILE = ".lock"
+CLEAN_MARKER = ".kafka_cleanshutdown"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+# A running broker writes its high watermarks every five seconds.
+ALIVE_MS = 60_000
 _LEVELS = 3  # a file, its partition directory, the log directory
 
 
 def broker_is_alive(path: str) -> bool:
     """Whether some process holds the `.lock` of the log directory that `path` lies in.
 
-    Java takes an fcntl lock, which flock(2) does not see. False where it cannot be told.
+    Asked without taking or making the lock. False where it cannot be told.
     """
     directory = os.path.abspath(path)
     for _ in range(_LEVELS):
@@ -38,3 +51,49 @@ def _is_locked(path: str) -> bool:
     finally:
         os.close(fd)
     return bool(struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK)
+
+
+def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:
+    """Raise Refused if a broker uses this log directory, or may do so from another host.
+
+    `offline` is the word of the user that none does; a lock that is held outweighs it.
+    """
+    if broker_is_alive(log_dir):
+        raise Refused(f"{log_dir}: a broker is running on it ({LOCK_FILE} is held); stop it first")
+    if offline or os.path.lexists(os.path.join(log_dir, CLEAN_MARKER)):
+        return
+    try:
+        written_ms = os.stat(os.path.join(log_dir, HIGH_WATERMARKS)).st_mtime_ns // 1_000_000
+    except OSError:
+        return
+    if now_ms - written_ms < ALIVE_MS:
+        raise Refused(
+            f"{log_dir}: {HIGH_WATERMARKS} was written within a minute and there is no mark of a clean "
+            "shutdown: a broker on another host may be using it; --offline if you know that none does"
+        )
+
+
+@contextmanager
+def hold_lock(log_dir: str, files: Files) -> Iterator[None]:
+    """Keep brokers out while the block runs, with the lock that they take themselves.
+
+    A `.lock` that was missing is made, and removed at the end. Raises Refused if somebody else holds it.
+    """
+    import fcntl
+
+    path = os.path.join(log_dir, LOCK_FILE)
+    made = not os.path.lexists(path)
+    if made:
+        files.create(path).close()
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            made = False
+            raise Refused(f"{log_dir}: a broker has just been started on it ({LOCK_FILE} is held)") from None
+        yield
+    finally:
+        if made:
+            files.unlink(path)
+        os.close(fd)

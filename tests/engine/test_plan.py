@@ -1,0 +1,403 @@
+"""Plans: all or nothing by file, whatever happens, and back again; and what keeps them from being applied."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine import plan as plans
+from kafkatool.engine.fs import Disk, File, Files
+from kafkatool.engine.journal import plan_undo, read_journal, undo
+from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.plan import Applying, NewEnd, Plan, Stretch, apply
+from kafkatool.errors import KafkatoolError, Refused
+from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+
+NOW = 1_700_000_000_000
+OLD_NS = 1_600_000_000_000_000_000
+HOW = Applying(now_ms=NOW)
+MARKER = ".kafka_cleanshutdown"
+SEED = 1000
+
+BEFORE = {
+    "meta.properties": b"version=1\n",
+    MARKER: b"{}",
+    "t-0/0.log": b"good batches, torn",
+    "t-0/0.index": b"lies",
+    "t-0/5.log": b"five",
+    "t-0/5.log.swap": b"better five",
+    "t-0/9.log": b"nine",
+}
+UNCLEAN = {name: data for name, data in BEFORE.items() if name != MARKER}
+AFTER = {
+    "meta.properties": b"version=1\n",
+    "t-0/0.log": b"good batches",
+    "t-0/0.index": b"true",
+    "t-0/0.timeindex": b"times",
+    "t-0/5.log": b"better five",
+}
+
+
+def write_tree(root: Path, content: dict[str, bytes]) -> Path:
+    for name, data in content.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        os.utime(path, ns=(OLD_NS, OLD_NS))
+    return root
+
+
+def read_tree(root: Path, *, ours: bool = False) -> dict[str, bytes]:
+    """What is there, without what kafkatool keeps unless that is wanted."""
+    found = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    return {
+        name: data for name, data in found.items() if ours or (".kafkatool-" not in name and name != ".lock")
+    }
+
+
+def make_plan(root: Path) -> Plan:
+    """A cut, a replaced and a new file, a removed one, and a swap: five becomes better five."""
+
+    def at(name: str) -> str:
+        return str(root / "t-0" / name)
+
+    return Plan(
+        "recover",
+        str(root),
+        (
+            (plans.remove(at("5.log"), "it was compacted"), plans.remove(at("9.log"), "behind the damage")),
+            (plans.rename(at("5.log.swap"), at("5.log"), "the swap is completed"),),
+            (
+                plans.write(at("0.log"), Stretch(at("0.log"), 0, 12), "torn"),
+                plans.write(at("0.index"), b"true", "it lied"),
+                plans.write(at("0.timeindex"), b"times", "it was missing"),
+            ),
+        ),
+    )
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "logs", BEFORE)
+
+
+def test_a_plan_is_applied_and_every_original_is_kept_beside(log_dir: Path) -> None:
+    journal = apply(make_plan(log_dir), Disk(), HOW)
+    assert read_tree(log_dir) == AFTER
+    kept = {name: data for name, data in read_tree(log_dir, ours=True).items() if name not in AFTER}
+    assert kept.pop(os.path.relpath(journal, log_dir))
+    assert kept == {
+        "t-0/0.log.kafkatool-1": BEFORE["t-0/0.log"],
+        "t-0/0.index.kafkatool-1": b"lies",
+        "t-0/5.log.kafkatool-1": b"five",
+        "t-0/9.log.kafkatool-1": b"nine",
+    }
+    assert os.path.basename(journal) == "recover.kafkatool-1"
+
+
+def test_undo_brings_everything_back_but_the_mark_of_a_clean_shutdown(log_dir: Path) -> None:
+    journal = read_journal(apply(make_plan(log_dir), Disk(), HOW))
+    assert journal.is_finished
+    assert undo(journal, Disk(), offline=False, now_ms=NOW) == 6
+    left = read_tree(log_dir, ours=True)
+    assert left.pop("recover.kafkatool-1")
+    assert left == {name: data for name, data in BEFORE.items() if name != MARKER}
+    assert plan_undo(journal) == []
+    assert undo(journal, Disk(), offline=False, now_ms=NOW) == 0
+
+
+def test_a_plan_may_be_applied_again_after_it_was_undone(log_dir: Path) -> None:
+    undo(read_journal(apply(make_plan(log_dir), Disk(), HOW)), Disk(), offline=False, now_ms=NOW)
+    assert apply(make_plan(log_dir), Disk(), HOW).endswith("recover.kafkatool-2")
+    assert read_tree(log_dir) == AFTER
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_originals_go_to_the_backup_directory_and_come_back(
+    log_dir: Path, tmp_path: Path, can_link: bool
+) -> None:
+    files: Files = Disk() if can_link else OtherVolume()
+    backup = tmp_path / "kept"
+    journal = apply(make_plan(log_dir), files, Applying(NOW, backup_dir=str(backup)))
+    assert read_tree(log_dir, ours=True) == AFTER
+    assert {path.name for path in backup.iterdir()} == {
+        "recover.kafkatool-1",
+        "t-0.0.log.kafkatool-1",
+        "t-0.0.index.kafkatool-1",
+        "t-0.5.log.kafkatool-1",
+        "t-0.9.log.kafkatool-1",
+    }
+    undo(read_journal(journal), files, offline=False, now_ms=NOW)
+    assert read_tree(log_dir, ours=True) == UNCLEAN
+    assert [path.name for path in backup.iterdir()] == ["recover.kafkatool-1"]
+
+
+class OtherVolume(Disk):
+    """A disk on which nothing can have two names."""
+
+    def link(self, source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+
+def test_a_log_keeps_its_time_and_every_new_file_the_mode_of_its_neighbours(log_dir: Path) -> None:
+    (log_dir / "t-0" / "0.log").chmod(0o640)
+    apply(make_plan(log_dir), Disk(), HOW)
+    assert (log_dir / "t-0" / "0.log").stat().st_mtime_ns == OLD_NS
+    assert (log_dir / "t-0" / "0.log").stat().st_mode & 0o777 == 0o640
+    assert (log_dir / "t-0" / "0.timeindex").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_new_files_belong_to_the_owner_of_the_old_ones(log_dir: Path) -> None:
+    os.chown(log_dir / "t-0" / "0.log", 12345, 23456)
+    apply(make_plan(log_dir), Disk(), HOW)
+    for name in ("0.log", "0.timeindex"):
+        found = (log_dir / "t-0" / name).stat()
+        assert (found.st_uid, found.st_gid) == (12345, 23456)
+
+
+def test_a_file_changed_since_is_not_undone(log_dir: Path) -> None:
+    journal = read_journal(apply(make_plan(log_dir), Disk(), HOW))
+    (log_dir / "t-0" / "0.index").write_bytes(b"a broker went on")
+    with pytest.raises(Refused, match=r"0\.index: was changed since"):
+        undo(journal, Disk(), offline=False, now_ms=NOW)
+    assert read_tree(log_dir)["t-0/0.log"] == AFTER["t-0/0.log"]
+
+
+def test_an_original_that_is_gone_is_said_before_anything_is_undone(log_dir: Path) -> None:
+    journal = read_journal(apply(make_plan(log_dir), Disk(), HOW))
+    (log_dir / "t-0" / "0.index.kafkatool-1").unlink()
+    with pytest.raises(Refused, match="is gone"):
+        undo(journal, Disk(), offline=False, now_ms=NOW)
+    assert read_tree(log_dir) == AFTER
+
+
+def test_a_full_disk_changes_nothing(log_dir: Path) -> None:
+    with pytest.raises(KafkatoolError, match="nothing was changed"):
+        apply(make_plan(log_dir), FullDisk(), HOW)
+    assert read_tree(log_dir, ours=True) == BEFORE
+
+
+class FullDisk(Disk):
+    def create(self, path: str, *, mode: int = 0o644) -> File:
+        if "timeindex" in path:
+            raise OSError(28, "No space left on device", path)
+        return super().create(path, mode=mode)
+
+
+class SmallDisk(Disk):
+    def free_space(self, path: str) -> int:
+        return 20
+
+
+def test_too_little_room_is_refused(log_dir: Path) -> None:
+    with pytest.raises(Refused, match="21 bytes are needed, 20 are free"):
+        apply(make_plan(log_dir), SmallDisk(), HOW)
+    assert read_tree(log_dir, ours=True) == BEFORE
+
+
+def test_a_backup_directory_inside_the_log_directory_is_refused(log_dir: Path) -> None:
+    with pytest.raises(Refused, match="must not lie inside"):
+        apply(make_plan(log_dir), Disk(), Applying(NOW, backup_dir=str(log_dir / "kept")))
+    assert read_tree(log_dir, ours=True) == BEFORE
+
+
+def test_a_log_may_not_end_below_its_start(log_dir: Path) -> None:
+    plan = Plan("recover", str(log_dir), make_plan(log_dir).stages, (NewEnd("t-0", 4, 5),))
+    with pytest.raises(Refused, match="a broker would then delete all of it"):
+        apply(plan, Disk(), HOW)
+    assert read_tree(log_dir, ours=True) == BEFORE
+
+
+def test_a_young_checkpoint_without_a_mark_of_shutdown_is_refused_unless_offline(log_dir: Path) -> None:
+    (log_dir / MARKER).unlink()
+    checkpoint = log_dir / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n0\n")
+    now = time.time_ns() // 1_000_000
+    with pytest.raises(Refused, match="--offline"):
+        apply(make_plan(log_dir), Disk(), Applying(now))
+    apply(make_plan(log_dir), Disk(), Applying(now, offline=True))
+    with pytest.raises(Refused, match="--offline"):
+        undo(read_journal(str(log_dir / "recover.kafkatool-1")), Disk(), offline=False, now_ms=now)
+
+
+@contextmanager
+def locked(log_dir: Path) -> Iterator[None]:
+    """Another process that holds the lock as Java does."""
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(log_dir / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield
+        holder.communicate()
+
+
+def test_a_held_lock_is_refused_even_offline(log_dir: Path) -> None:
+    journal = apply(make_plan(log_dir), Disk(), HOW)
+    with locked(log_dir):
+        before = read_tree(log_dir, ours=True)
+        with pytest.raises(Refused, match="a broker is running"):
+            apply(make_plan(log_dir), Disk(), Applying(NOW, offline=True))
+        with pytest.raises(Refused, match="a broker is running"):
+            undo(read_journal(journal), Disk(), offline=True, now_ms=NOW)
+        assert read_tree(log_dir, ours=True) == before
+
+
+class Watching(Disk):
+    """Asks from another process, at every rename, whether the lock is held."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self.log_dir = log_dir
+        self.seen: list[bool] = []
+
+    def rename(self, source: str, target: str) -> None:
+        code = (
+            "import sys; from kafkatool.engine.lock import broker_is_alive; "
+            "sys.exit(broker_is_alive(sys.argv[1]))"
+        )
+        held = subprocess.run([sys.executable, "-c", code, str(self.log_dir)], check=False).returncode
+        self.seen.append(bool(held))
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("left_by_a_broker", [True, False])
+def test_the_lock_is_held_while_anything_changes(log_dir: Path, left_by_a_broker: bool) -> None:
+    lock = log_dir / ".lock"
+    if left_by_a_broker:
+        lock.touch()
+    files = Watching(log_dir)
+    apply(make_plan(log_dir), files, HOW)
+    assert files.seen
+    assert all(files.seen)
+    assert lock.exists() == left_by_a_broker
+    assert not broker_is_alive(str(log_dir))
+
+
+# --- power cuts ---------------------------------------------------------------------------------------
+
+
+def power_cuts(
+    tmp_path: Path, before: dict[str, bytes], work: Callable[[Path, Files], None], without: str | None = None
+) -> Iterator[tuple[Path, bool, set[str]]]:
+    """What is left after a cut at every operation, in every way; whether the work was done; sync sites."""
+    number = 0
+    while True:
+        root = write_tree(tmp_path / f"disk-{number}" / "logs", before)
+        disk = CrashDisk(root, stop_at=number, without=without)
+        with suppress(PowerCut):
+            work(root, disk)
+        ways = [way for seed in range(number, number + 3 * SEED, SEED) for way in every_way(seed)]
+        for way, (_name, keep, tear) in enumerate(ways):
+            left = disk.survivors(tmp_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            yield left, not disk.is_cut, disk.sync_sites
+        if not disk.is_cut:
+            return
+        number += 1
+
+
+def expect(condition: bool) -> None:
+    """An assertion that a test of tests can catch."""
+    if not condition:
+        raise LostError
+
+
+class LostError(Exception):
+    pass
+
+
+def check_applied(left: Path, is_done: bool) -> None:
+    """Old or new by file, originals kept, undo possible; all new where the work had returned."""
+    found = read_tree(left)
+    if is_done:
+        expect(found == AFTER)
+    for name in {*BEFORE, *AFTER} - {MARKER}:
+        expect(found.get(name) in (BEFORE.get(name), AFTER.get(name)) or name == "t-0/5.log")
+    changed = {name: data for name, data in found.items() if name != MARKER}
+    is_changed = changed != {name: data for name, data in BEFORE.items() if name != MARKER}
+    expect(not (is_changed and MARKER in found))
+    expect(not (is_changed and not (left / "recover.kafkatool-1").exists()))
+    # The two fives never both vanish, and the better one never stands under both names.
+    fives = [found[name] for name in ("t-0/5.log", "t-0/5.log.swap") if name in found]
+    expect(fives != [b"better five", b"better five"])
+    expect(b"better five" in fives)
+    journal = left / "recover.kafkatool-1"
+    if is_changed:
+        try:
+            undo(read_journal(str(journal)), Disk(), offline=False, now_ms=NOW)
+        except KafkatoolError as error:
+            raise LostError from error
+        expect(read_tree(left) == {name: data for name, data in BEFORE.items() if name != MARKER})
+
+
+def do_apply(root: Path, files: Files) -> None:
+    apply(make_plan(root), files, HOW)
+
+
+def test_a_power_cut_while_applying_leaves_every_file_old_or_new_and_can_be_undone(tmp_path: Path) -> None:
+    for left, is_done, _sites in power_cuts(tmp_path, BEFORE, do_apply):
+        check_applied(left, is_done)
+
+
+def do_undo(root: Path, files: Files) -> None:
+    undo(read_journal(str(root / "recover.kafkatool-1")), files, offline=False, now_ms=NOW)
+
+
+def check_undone(left: Path, is_done: bool) -> None:
+    """An undo that was cut short can be repeated; one that returned is complete."""
+    wanted = UNCLEAN
+    found = read_tree(left)
+    if is_done:
+        expect(found == wanted)
+    expect(found in (AFTER, AFTER | {MARKER: b"{}"}) or MARKER not in found)
+    try:
+        do_undo(left, Disk())
+    except KafkatoolError as error:
+        raise LostError from error
+    expect(read_tree(left) == wanted)
+
+
+@pytest.fixture
+def applied(tmp_path: Path) -> dict[str, bytes]:
+    root = write_tree(tmp_path / "applied" / "logs", BEFORE)
+    do_apply(root, Disk())
+    return read_tree(root, ours=True) | {MARKER: b"{}"}
+
+
+def test_a_power_cut_while_undoing_can_be_repeated(tmp_path: Path, applied: dict[str, bytes]) -> None:
+    for left, is_done, _sites in power_cuts(tmp_path, applied, do_undo):
+        check_undone(left, is_done)
+
+
+CUTS = {
+    "apply": (BEFORE, do_apply, check_applied),
+    "apply after a crash": (UNCLEAN, do_apply, check_applied),
+    "undo": ({}, do_undo, check_undone),
+}
+
+
+def test_each_sync_is_needed(tmp_path: Path, applied: dict[str, bytes]) -> None:
+    sites: set[str] = set()
+    needed: set[str] = set()
+    for name, (before, do, check) in CUTS.items():
+        *_, (_left, _done, found) = power_cuts(tmp_path / name, before or applied, do)
+        sites |= found
+        for site in found - needed:
+            with suppress(LostError):
+                for left, is_done, _ in power_cuts(tmp_path / name / site, before or applied, do, site):
+                    check(left, is_done)
+                continue
+            needed.add(site)
+    assert len(sites) == 7
+    assert sites == needed
