@@ -1,0 +1,352 @@
+"""One segment that can be written: `.log`, `.index`, `.timeindex` and, once there is an abort, `.txnindex`.
+
+Index files are never longer than their entries: a broker preallocates them, and cuts them when it closes
+the segment, so what it leaves is the same. Nothing here is synced before `flush`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kafkatool.engine.accounting import IndexAccounting, IndexFull
+from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.fs import File, Files, replace_file
+from kafkatool.engine.refusals import CorruptMessage
+from kafkatool.format import legacy, offset_index, time_index, txn_index
+from kafkatool.format.batch import (
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    BatchHeader,
+)
+from kafkatool.format.index_search import lower_bound
+from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.time_index import TimeEntry
+from kafkatool.format.txn_index import AbortedTxn
+
+LOG, INDEX, TIME_INDEX, TXN_INDEX = "log", "index", "timeindex", "txnindex"
+EXTENSIONS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+SHORTEST_ENTRY = 17
+
+Header = BatchHeader | LegacyHeader
+
+
+class NewBatch(NamedTuple):
+    """A batch with its final bytes, about to be written."""
+
+    header: BatchHeader
+    data: bytes | memoryview
+
+
+class FoundBatch(NamedTuple):
+    """A batch in a `.log`, by its header."""
+
+    position: int
+    size: int
+    header: Header
+
+
+class Segment:
+    """One segment; `created_ms` counts for the time roll where its batches have no timestamp."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        config: TopicConfig,
+        *,
+        created_ms: int,
+        jitter_ms: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.size = 0
+        # The first batch's largest timestamp, once there is a batch.
+        self.first_timestamp: int | None = None
+        self.accounting = self._new_accounting(config)
+        self._config = config
+        self._files = files
+        self._directory = directory
+        self._opened: dict[str, File] = {}
+
+    def _new_accounting(self, config: TopicConfig) -> IndexAccounting:
+        return IndexAccounting(self.base_offset, config.index_interval_bytes, config.max_index_bytes)
+
+    # --- files ----------------------------------------------------------------------------------------
+
+    def path(self, extension: str) -> str:
+        return os.path.join(self._directory, segment_file(self.base_offset, extension))
+
+    def has(self, extension: str) -> bool:
+        return extension in self._opened or os.path.exists(self.path(extension))
+
+    def create(self) -> None:
+        """Make the files; what a crash left under these names goes first."""
+        self.delete()
+        for extension in (LOG, INDEX, TIME_INDEX):
+            self._opened[extension] = self._files.create(self.path(extension))
+
+    def load(self) -> None:
+        """Begin with the files that are there, believing the indexes as a broker does."""
+        for extension in (INDEX, TIME_INDEX):
+            if not self.has(extension):
+                self._opened[extension] = self._files.create(self.path(extension))
+        self.size = self._file(LOG).size()
+        self._trim()
+        self._load_accounting()
+
+    def delete(self) -> None:
+        """Remove the files, the log first: indexes without one are swept away by every load."""
+        self.release()
+        for extension in EXTENSIONS:
+            if self.has(extension):
+                self._files.unlink(self.path(extension))
+
+    def release(self) -> None:
+        """Close the files; they are opened again when needed."""
+        for file in self._opened.values():
+            file.close()
+        self._opened.clear()
+
+    def _file(self, extension: str) -> File:
+        if extension not in self._opened:
+            self._opened[extension] = self._files.open(self.path(extension))
+        return self._opened[extension]
+
+    def _trim(self) -> None:
+        """Cut the preallocated rest that a broker leaves when it is killed."""
+        for extension, entries_end in (
+            (INDEX, offset_index.entries_end),
+            (TIME_INDEX, time_index.entries_end),
+        ):
+            file = self._file(extension)
+            size = file.size()
+            end = entries_end(file.read_at(0, size))
+            if end < size:
+                file.truncate(end)
+
+    def _load_accounting(self) -> None:
+        accounting = self.accounting = self._new_accounting(self._config)
+        accounting.offset_entries = self._file(INDEX).size() // offset_index.ENTRY_SIZE
+        accounting.time_entries = self._file(TIME_INDEX).size() // time_index.ENTRY_SIZE
+        if accounting.offset_entries:
+            accounting.last_indexed_offset = self._index_key(accounting.offset_entries - 1)
+        if accounting.time_entries:
+            entry = self._time_entry(accounting.time_entries - 1)
+            accounting.last_time_entry = (entry.timestamp_ms, entry.offset(self.base_offset))
+            accounting.max_timestamp, accounting.max_timestamp_offset = accounting.last_time_entry
+        first = self.batch_at(0)
+        self.first_timestamp = None if first is None else first.header.max_timestamp
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    def should_roll(self, size: int, last_offset: int, largest_timestamp: int, now_ms: int) -> bool:
+        """Whether batches of this size and end belong into a new segment."""
+        due_ms = self._config.max_segment_ms - self.jitter_ms
+        return (
+            self.size > self._config.segment_bytes - size
+            or (self.size > 0 and self._waited_ms(largest_timestamp, now_ms) > due_ms)
+            or self.accounting.is_full
+            or not self.accounting.can_hold(last_offset)
+        )
+
+    def _waited_ms(self, largest_timestamp: int, now_ms: int) -> int:
+        """Time goes by the records' clock, as far as they have one."""
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            return largest_timestamp - self.first_timestamp
+        return now_ms - self.created_ms
+
+    def count_fitting(self, batches: Sequence[NewBatch]) -> int:
+        """How many of the batches can be appended before an index is full: all of them, nearly always."""
+        trial, position = copy.copy(self.accounting), self.size
+        for count, batch in enumerate(batches):
+            header = batch.header
+            try:
+                trial.add(position, header.size, header.last_offset, header.max_timestamp)
+            except IndexFull:
+                return count
+            position += header.size
+        return len(batches)
+
+    def append(self, batches: Sequence[NewBatch]) -> None:
+        """Write batches behind the last one, and the index entries they are due."""
+        slots, times = bytearray(), bytearray()
+        first_slot, first_time = self.accounting.offset_entries, self.accounting.time_entries
+        position = self.size
+        for header, _ in batches:
+            entries = self.accounting.add(position, header.size, header.last_offset, header.max_timestamp)
+            if entries.offset is not None:
+                slots += offset_index.write_entry(entries.offset)
+            if entries.time is not None:
+                times += time_index.write_entry(entries.time)
+            position += header.size
+        self._file(LOG).write_at(self.size, b"".join(batch.data for batch in batches))
+        if slots:
+            self._file(INDEX).write_at(first_slot * offset_index.ENTRY_SIZE, slots)
+        if times:
+            self._file(TIME_INDEX).write_at(first_time * time_index.ENTRY_SIZE, times)
+        if self.size == 0:
+            self.first_timestamp = batches[0].header.max_timestamp
+        self.size = position
+
+    def add_aborted(self, entries: Sequence[AbortedTxn]) -> None:
+        """Write down transactions whose abort marker is in this segment."""
+        if not entries:
+            return
+        if not self.has(TXN_INDEX):
+            self._opened[TXN_INDEX] = self._files.create(self.path(TXN_INDEX))
+        file = self._file(TXN_INDEX)
+        file.write_at(file.size(), txn_index.write_entries(entries))
+
+    def close_time_index(self) -> None:
+        """Write the last time entry: the segment gets no more batches, for now at least."""
+        entry = self.accounting.close()
+        if entry is not None:
+            position = (self.accounting.time_entries - 1) * time_index.ENTRY_SIZE
+            self._file(TIME_INDEX).write_at(position, time_index.write_entry(entry))
+
+    def flush(self) -> None:
+        """Have everything written so far reach the disk, names aside."""
+        for extension in EXTENSIONS:
+            if self.has(extension):
+                self._file(extension).sync()
+
+    def rewrite(
+        self,
+        size: int,
+        offsets: Sequence[OffsetEntry],
+        times: Sequence[TimeEntry],
+        aborted: Sequence[AbortedTxn],
+    ) -> None:
+        """Cut the log and replace the indexes by what a recovery found; all of it is synced."""
+        log = self._file(LOG)
+        if size < log.size():
+            log.truncate(size)
+            log.sync()
+        self._replace(INDEX, offset_index.write_entries(offsets))
+        self._replace(TIME_INDEX, time_index.write_entries(times))
+        if aborted or self.has(TXN_INDEX):
+            self._replace(TXN_INDEX, txn_index.write_entries(aborted))
+        self.load()
+
+    def _replace(self, extension: str, data: bytes) -> None:
+        """At once: a segment below the recovery point is believed, whatever half of an index it has."""
+        if self.has(extension) and self._content(extension) == data:
+            return
+        replace_file(self._files, self.path(extension), data)
+        if stale := self._opened.pop(extension, None):
+            stale.close()
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut at the first batch that reaches `offset`, and the indexes with it."""
+        found = self.find_offset(offset)
+        offsets = sum(entry.offset(self.base_offset) < offset for entry in self.offset_entries())
+        times = sum(entry.offset(self.base_offset) < offset for entry in self.time_entries())
+        self._file(INDEX).truncate(offsets * offset_index.ENTRY_SIZE)
+        self._file(TIME_INDEX).truncate(times * time_index.ENTRY_SIZE)
+        if self.has(TXN_INDEX):
+            aborted = sum(entry.last_offset < offset for entry in self.aborted())
+            self._file(TXN_INDEX).truncate(aborted * txn_index.ENTRY_SIZE)
+        if found is not None:
+            self._file(LOG).truncate(found.position)
+        self.load()
+        if self.size == 0:
+            self.created_ms = now_ms
+        self._find_largest_timestamp()
+
+    def _find_largest_timestamp(self) -> None:
+        """Look behind the last time entry for a larger timestamp."""
+        accounting = self.accounting
+        start = self.index_position(accounting.last_time_entry[1])
+        for found in self.batches_from(start):
+            latest = found.header.max_timestamp
+            if latest > accounting.max_timestamp:
+                accounting.max_timestamp, accounting.max_timestamp_offset = latest, found.header.last_offset
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._file(LOG).read_at(position, size)
+
+    def batch_at(self, position: int) -> FoundBatch | None:
+        """The batch that begins here, or None where no whole one does; raise CorruptMessage for nonsense."""
+        if self.size - position <= SHORTEST_ENTRY:
+            return None
+        raw = self.read(position, HEADER_SIZE)
+        size = int.from_bytes(raw[8:12], "big", signed=True) + LOG_OVERHEAD
+        if size < legacy.MIN_SIZE + LOG_OVERHEAD:
+            raise CorruptMessage(f"{self.path(LOG)}: a length of {size - LOG_OVERHEAD} at byte {position}")
+        if size > self.size - position:
+            return None
+        if raw[MAGIC_POSITION] < 2:
+            return FoundBatch(position, size, read_legacy_header(raw))
+        if size < HEADER_SIZE:
+            raise CorruptMessage(f"{self.path(LOG)}: a batch of {size} bytes at byte {position}")
+        return FoundBatch(position, size, BatchHeader._make(HEADER.unpack_from(raw)))
+
+    def batches_from(self, position: int) -> Iterator[FoundBatch]:
+        while (found := self.batch_at(position)) is not None:
+            yield found
+            position += found.size
+
+    def find_offset(self, offset: int) -> FoundBatch | None:
+        """The first batch that reaches an offset, by the index and a walk from there."""
+        for found in self.batches_from(self.index_position(offset)):
+            if found.header.last_offset >= offset:
+                return found
+        return None
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch: from the last index entry on, as a broker looks for it."""
+        end = self.base_offset
+        for found in self.batches_from(self.index_position(self.accounting.last_indexed_offset)):
+            end = found.header.last_offset + 1
+        return end
+
+    def index_position(self, offset: int) -> int:
+        """Where to begin to look for an offset."""
+        slot = lower_bound(self.accounting.offset_entries, self._index_key, offset, offset_index.ENTRY_SIZE)
+        return 0 if slot < 0 else self._offset_entry(slot).position
+
+    def time_floor(self, timestamp_ms: int) -> TimeEntry:
+        """The last time entry at or below a time."""
+        slot = lower_bound(
+            self.accounting.time_entries,
+            lambda at: self._time_entry(at).timestamp_ms,
+            timestamp_ms,
+            time_index.ENTRY_SIZE,
+        )
+        return TimeEntry(NO_TIMESTAMP, 0) if slot < 0 else self._time_entry(slot)
+
+    def offset_entries(self) -> list[OffsetEntry]:
+        return list(offset_index.read_entries(self._content(INDEX)))
+
+    def time_entries(self) -> list[TimeEntry]:
+        return list(time_index.read_entries(self._content(TIME_INDEX)))
+
+    def aborted(self) -> list[AbortedTxn]:
+        return list(txn_index.read_entries(self._content(TXN_INDEX))) if self.has(TXN_INDEX) else []
+
+    def _content(self, extension: str) -> bytes:
+        file = self._file(extension)
+        return file.read_at(0, file.size())
+
+    def _offset_entry(self, slot: int) -> OffsetEntry:
+        size = offset_index.ENTRY_SIZE
+        return offset_index.read_entry(self._file(INDEX).read_at(slot * size, size), 0)
+
+    def _index_key(self, slot: int) -> int:
+        return self._offset_entry(slot).offset(self.base_offset)
+
+    def _time_entry(self, slot: int) -> TimeEntry:
+        size = time_index.ENTRY_SIZE
+        return time_index.read_entry(self._file(TIME_INDEX).read_at(slot * size, size), 0)
