@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from kafkatool import __version__
-from kafkatool.commands import dump_log, ls
+from kafkatool.commands import dump_log, lookup, ls
 from kafkatool.commands.options import DEBUG
 from kafkatool.errors import ExitCode, KafkatoolError
 
@@ -105,6 +105,7 @@ def kafkatool(
 # The commands, in the order of `kafkatool --help`. Each module brings its function and its EPILOG.
 app.command("dump-log", cls=dump_log.KafkaArguments, epilog=dump_log.EPILOG)(dump_log.dump_log)
 app.command("ls", epilog=ls.EPILOG)(ls.ls)
+app.command("lookup", epilog=lookup.EPILOG)(lookup.lookup)
 
 
 def main() -> None:

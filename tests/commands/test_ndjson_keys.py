@@ -44,6 +44,8 @@ def _rows(log_dir: Path) -> Iterator[Row]:
         yield from _run("dump-log", *options, *files)
     for view in ("--topics", "--partitions", "--segments", "--files", "--space"):
         yield from _run("ls", view, str(log_dir))
+    for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):
+        yield from _run("lookup", "--explain", *sought, str(log_dir))
 
 
 def _run(command: str, *arguments: str) -> list[Row]:

@@ -34,11 +34,19 @@ class Librdkafka:
         self.bootstrap = bootstrap
 
     def create_topic(
-        self, name: str, config: Mapping[str, str] | None = None, *, partitions: int = 1
+        self,
+        name: str,
+        config: Mapping[str, str] | None = None,
+        *,
+        partitions: int = 1,
+        replicas: Sequence[int] | None = None,
     ) -> None:
-        """Create a topic of one replica and wait until its partitions have a leader."""
+        """Create a topic of one replica, or on these nodes, and wait until its partitions have a leader."""
+        placed = {"replication_factor": 1} if replicas is None else {"replica_assignment": [list(replicas)]}
+        if replicas is not None and partitions != 1:
+            raise ValueError("nodes are named for one partition only")
         topic = _library().admin.NewTopic(
-            name, num_partitions=partitions, replication_factor=1, config=dict(config or {})
+            name, num_partitions=partitions, config=dict(config or {}), **placed
         )
         _results(self._admin.create_topics([topic], operation_timeout=_SECONDS))
         self._wait_for_leaders(name, partitions)
@@ -128,6 +136,19 @@ class Librdkafka:
         finally:
             consumer.close()
 
+    def placement(self, topic: str, partition: int = 0) -> tuple[int, set[int]]:
+        """The leader (-1: none) and the replicas in sync, as the brokers that answer know them."""
+        known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions[partition]
+        return known.leader, set(known.isrs)
+
+    def elect_unclean(self, topic: str, partition: int = 0) -> None:
+        """Let a replica lead that may lack committed records."""
+        kind = _library().ElectionType.UNCLEAN
+        future = self._admin.elect_leaders(kind, [_library().TopicPartition(topic, partition)])
+        for error in future.result(_SECONDS).values():
+            if error is not None:
+                raise RuntimeError(str(error))
+
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """The high watermark."""
         consumer = _library().Consumer({**self._common(), "group.id": "kafkatool-tests"})
@@ -136,6 +157,20 @@ class Librdkafka:
                 _library().TopicPartition(topic, partition), timeout=_SECONDS
             )
             return int(high)
+        finally:
+            consumer.close()
+
+    def offsets_for_times(self, topic: str, times_ms: Sequence[int]) -> list[int | None]:
+        """For each time the first offset at or after it; None where there is none."""
+        partition = _library().TopicPartition
+        consumer = _library().Consumer({**self._common(), "group.id": "kafkatool-tests"})
+        try:
+            # A request holds a partition only once, so there is one for every time.
+            found = [
+                consumer.offsets_for_times([partition(topic, 0, time)], timeout=_SECONDS)[0].offset
+                for time in times_ms
+            ]
+            return [offset if offset >= 0 else None for offset in found]
         finally:
             consumer.close()
 

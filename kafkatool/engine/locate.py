@@ -1,0 +1,254 @@
+"""Where a broker would begin to read for an offset or a time, told step by step.
+
+    offset   floor segment -> offset index -> walk to the first batch that ends at or above it;
+             a segment without one hands over to the next
+    time     first segment whose greatest time reaches it -> time index -> offset index -> walk to the first
+             record at or after it; there is no handing over, as in a broker
+
+Timestamps need not be in order, so a broker's answer for a time may differ from that of a whole walk: both
+can be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kafkatool.engine.extent import segment_extent
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.logdir import FileEntry, Partition, Segment
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, Source, open_source, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds, offset_index, time_index
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.kinds import FileKind
+from kafkatool.format.legacy import LegacyMessage, read_messages
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
+from kafkatool.format.time_index import TimeEntry
+
+
+class Action(StrEnum):
+    """What was done in one step."""
+
+    SEGMENT = "segment"
+    TIME_INDEX = "time_index"
+    OFFSET_INDEX = "offset_index"
+    WALK = "walk"
+    FULL_WALK = "full_walk"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a search: in which file, what came out, and the index slots that were looked at."""
+
+    action: Action
+    file: str
+    result: str
+    slots: int | None = None
+    visited: tuple[int, ...] = ()
+    bytes_read: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The batch to read from, and the first record in it that was meant (None: it holds none any more)."""
+
+    segment: int
+    position: int
+    base_offset: int | None
+    last_offset: int
+    offset: int | None
+    timestamp_ms: int | None
+
+
+@dataclass(slots=True)
+class Search:
+    """Finds offsets and times in the live segments of one partition, and remembers the way."""
+
+    segments: list[Segment]
+    guest: Guest
+    log_start: int
+    steps: list[Step] = field(default_factory=list)
+
+    def offset(self, target: int) -> Found | None:
+        """The batch that a fetch from `target` begins with; None past the end."""
+        below = sum(segment.base_offset <= target for segment in self.segments)
+        for segment in self.segments[below - 1 :] if below else []:
+            self._say(Action.SEGMENT, segment.log, f"base offset {segment.base_offset}, looking for {target}")
+            start = self._indexed(segment, target)
+            found = self._walk(
+                segment, start, lambda batch: batch.header.last_offset >= target, offset=target
+            )
+            if found is not None:
+                return found
+        return None
+
+    def time(self, target_ms: int) -> Found | None:
+        """The first record at or after a time, as ListOffsets answers."""
+        for segment in self.segments:
+            greatest, why = self._greatest_time(segment)
+            reaches = greatest >= target_ms
+            verdict = "take it" if reaches else "go on"
+            self._say(Action.SEGMENT, segment.log, f"greatest time {greatest} ({why}): {verdict}")
+            if reaches:
+                entry = self._timed(segment, target_ms)
+                start = self._indexed(segment, max(entry.offset(segment.base_offset), self.log_start))
+                return self._walk(
+                    segment, start, lambda batch: batch.header.max_timestamp >= target_ms, time_ms=target_ms
+                )
+        return None
+
+    def whole_walk(self, *, offset: int | None = None, time_ms: int | None = None) -> Found | None:
+        """What reading everything from the start says; the steps get one line about it."""
+        read = 0
+        for segment in self.segments:
+            with open_source(_log(segment).path, self.guest) as source:
+                for batch in _batches(source, 0):
+                    read += batch.header.size
+                    found = self._matching(segment, batch, offset, time_ms)
+                    if found is not None and found.offset is not None:
+                        self._say(Action.FULL_WALK, segment.log, _place(found), bytes_read=read)
+                        return found
+        self._say(Action.FULL_WALK, None, "nothing", bytes_read=read)
+        return None
+
+    def _walk(
+        self,
+        segment: Segment,
+        start: int,
+        wanted: Callable[[Batch], bool],
+        *,
+        offset: int | None = None,
+        time_ms: int | None = None,
+    ) -> Found | None:
+        end = start
+        with open_source(_log(segment).path, self.guest) as source:
+            for batch in _batches(source, start):
+                end = batch.position + batch.header.size
+                found = self._matching(segment, batch, offset, time_ms) if wanted(batch) else None
+                if found is not None and (offset is not None or found.offset is not None):
+                    self._say(Action.WALK, segment.log, _place(found), bytes_read=end - start)
+                    return found
+        self._say(Action.WALK, segment.log, "nothing up to the end", bytes_read=end - start)
+        return None
+
+    def _matching(
+        self, segment: Segment, batch: Batch, offset: int | None, time_ms: int | None
+    ) -> Found | None:
+        header = batch.header
+        if offset is not None and header.last_offset < offset:
+            return None
+        if time_ms is not None and header.max_timestamp < time_ms:
+            return None
+        least = self.log_start if offset is None else offset
+        first = next((r for r in _records(batch) if _is_meant(r, least, time_ms)), None)
+        return Found(
+            segment=segment.base_offset,
+            position=batch.position,
+            base_offset=header.base_offset if isinstance(header, BatchHeader) else None,
+            last_offset=header.last_offset,
+            offset=first.offset if first else None,
+            timestamp_ms=first.timestamp_ms if first else None,
+        )
+
+    def _indexed(self, segment: Segment, target: int) -> int:
+        """The position that the offset index gives; 0 where it has nothing at or below the target."""
+        raw = self._entries(segment, kinds.OFFSET_INDEX)
+        entries = raw[: offset_index.entries_end(raw)]
+        visited: list[int] = []
+        entry = offset_index.lookup(entries, segment.base_offset, target, visited)
+        result = f"no entry <= {target}: from byte 0"
+        if entry != OffsetEntry(0, 0):
+            result = f"entry offset {entry.offset(segment.base_offset)}: from byte {entry.position}"
+        self._say(
+            *(Action.OFFSET_INDEX, segment.file(kinds.OFFSET_INDEX), result),
+            slots=len(entries) // offset_index.ENTRY_SIZE,
+            visited=tuple(visited),
+        )
+        return entry.position
+
+    def _timed(self, segment: Segment, target_ms: int) -> TimeEntry:
+        raw = self._entries(segment, kinds.TIME_INDEX)
+        entries = raw[: time_index.entries_end(raw)]
+        visited: list[int] = []
+        entry = time_index.lookup(entries, target_ms, visited)
+        result = f"no entry <= {target_ms}: from offset {segment.base_offset}"
+        if entry.timestamp_ms >= 0:
+            result = f"entry time {entry.timestamp_ms}: from offset {entry.offset(segment.base_offset)}"
+        self._say(
+            *(Action.TIME_INDEX, segment.file(kinds.TIME_INDEX), result),
+            slots=len(entries) // time_index.ENTRY_SIZE,
+            visited=tuple(visited),
+        )
+        return entry
+
+    def _greatest_time(self, segment: Segment) -> tuple[int, str]:
+        greatest = segment_extent(segment, self.guest).max_timestamp_ms
+        if greatest is not None and greatest >= 0:
+            return greatest, "from the segment"
+        return _log(segment).modified_ms, "no timestamps, so the file's own"
+
+    def _entries(self, segment: Segment, kind: FileKind) -> bytes:
+        entry = segment.file(kind)
+        if entry is None:
+            return b""
+        try:
+            return read_small_file(entry.path, self.guest)
+        except (OSError, KafkatoolError):
+            return b""
+
+    def _say(
+        self,
+        action: Action,
+        file: FileEntry | None,
+        result: str,
+        *,
+        slots: int | None = None,
+        visited: tuple[int, ...] = (),
+        bytes_read: int | None = None,
+    ) -> None:
+        path = file.path if file is not None else "-"
+        self.steps.append(Step(action, path, result, slots, visited, bytes_read))
+
+
+def search_in(partition: Partition, guest: Guest, log_start: int | None = None) -> Search:
+    """A search through the live segments of a partition; its log begins with the first, unless told."""
+    segments = [segment for segment in partition.live_segments if segment.log is not None]
+    first = segments[0].base_offset if segments else 0
+    return Search(segments, guest, first if log_start is None else log_start)
+
+
+def _log(segment: Segment) -> FileEntry:
+    assert segment.log is not None
+    return segment.log
+
+
+def _batches(source: Source, start: int) -> Iterator[Batch]:
+    for item in scan(source, start):
+        if not isinstance(item, Damage):
+            yield item
+
+
+def _records(batch: Batch) -> Iterator[Record | LegacyMessage]:
+    """The records of a batch as far as they can be read; a broker's search takes control records too."""
+    if batch.data is None:
+        return
+    try:
+        if isinstance(batch.header, BatchHeader):
+            yield from read_records(batch.header, batch.data)
+        else:
+            yield from read_messages(batch.data, max_inflated=DEFAULT_MAX_INFLATED)
+    except FormatError:
+        return
+
+
+def _is_meant(record: Record | LegacyMessage, least_offset: int, time_ms: int | None) -> bool:
+    return record.offset >= least_offset and (time_ms is None or record.timestamp_ms >= time_ms)
+
+
+def _place(found: Found) -> str:
+    record = "no record left in it" if found.offset is None else f"record {found.offset}"
+    return f"batch at byte {found.position}, last offset {found.last_offset}: {record}"
