@@ -15,6 +15,7 @@ from kafkatool.commands.options import (
     FilesFromOpt,
     FormatOpt,
     LimitOpt,
+    MaxErrorsOpt,
     MaxRateOpt,
     NoProgressOpt,
     NulOpt,
@@ -82,6 +83,7 @@ def ls(
     files_from: FilesFromOpt = None,
     nul: NulOpt = False,
     max_rate: MaxRateOpt = None,
+    max_errors: MaxErrorsOpt = None,
     cache: CacheOpt = None,
     quiet: QuietOpt = False,
     verbose: VerboseOpt = False,
@@ -99,7 +101,7 @@ def ls(
     speak = talk(quiet, verbose, no_progress)
     expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
     view = _view(topics, partitions, segments, files, space, expansion.targets)
-    listing = _Listing(guest(cache, max_rate), speak)
+    listing = _Listing(guest(cache, max_rate, max_errors), speak)
     listing.read(expansion.targets, state or [])
     for problem in expansion.problems:
         listing.fail(problem)

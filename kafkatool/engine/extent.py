@@ -56,16 +56,27 @@ def segment_extent(segment: Segment, guest: Guest) -> Extent:
         return Extent()
     try:
         with open_source(log.path, guest) as source:
-            first = _header_at(source, 0)
-            if first is None:
-                return replace(_tail(source, segment, guest), problem="no batch at the start")
-            extent = _tail(source, segment, guest)
-            first_offset = first.base_offset if isinstance(first, BatchHeader) else first.offset
-            return replace(extent, first_offset=first_offset, first_timestamp_ms=first_timestamp(first))
+            extent = _extent(source, segment, guest)
+            return _unreadable(extent, source) if source.unreadable else extent
     except FileNotFoundError:
         return Extent(problem="vanished")
     except KafkatoolError as error:
         return Extent(problem=str(error), could_be_read=False)
+
+
+def _extent(source: Source, segment: Segment, guest: Guest) -> Extent:
+    first = _header_at(source, 0)
+    extent = _tail(source, segment, guest)
+    if first is None:
+        return replace(extent, problem="no batch at the start")
+    first_offset = first.base_offset if isinstance(first, BatchHeader) else first.offset
+    return replace(extent, first_offset=first_offset, first_timestamp_ms=first_timestamp(first))
+
+
+def _unreadable(extent: Extent, source: Source) -> Extent:
+    position = source.unreadable[0][0]
+    problem = f"unreadable at byte {position}: image the disk before doing anything else"
+    return replace(extent, problem=problem, could_be_read=False)
 
 
 def partition_extent(partition: Partition, guest: Guest) -> Extent:

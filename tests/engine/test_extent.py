@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +14,12 @@ from kafkatool.engine.extent import Extent, partition_extent, segment_extent
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import Segment, read_partition
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, Source
+from kafkatool.engine.source import FileSource, Guest, Source
 from kafkatool.format.batch import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from kafkatool.format.offset_index import OffsetEntry
 from tests.engine.disk import START_MS, write_partition, write_segment
+from tests.logs import batches, write_log
 
 WHOLE = Extent(0, 59, START_MS, START_MS + 29_001)
 
@@ -160,3 +162,24 @@ def test_a_partition_with_one_late_segment_in_the_middle_has_its_time(tmp_path: 
 def test_an_empty_partition_is_empty(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     assert partition_extent(read_partition(str(tmp_path / "orders-0"), []), Guest()).is_empty
+
+
+def test_a_log_that_the_disk_does_not_give_is_told_and_not_taken_for_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_log(tmp_path / "t-0", b"".join(batches(200)))
+
+    def failing(fd: int, size: int, position: int) -> bytes:
+        if position < 8192 and position + size > 4096:
+            raise OSError(errno.EIO, "Input/output error")
+        return os.pread(fd, size, position)
+
+    def open_failing(name: str, guest: Guest) -> FileSource:
+        return FileSource(os.open(name, os.O_RDONLY), name, guest, failing)
+
+    monkeypatch.setattr(extent_module, "open_source", open_failing)
+    partition = read_partition(str(path.parent), [])
+    extent = segment_extent(partition.segments[0], Guest(cache_keep=True))
+    assert not extent.could_be_read
+    assert extent.last_offset == 599
+    assert "image the disk" in str(extent.problem)
