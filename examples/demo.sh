@@ -37,6 +37,9 @@ show kafkatool dump-log --format ndjson --print-data-log --key visitor-0 --key v
 say "Internal topics are decoded without being asked: what did the group billing commit?"
 show kafkatool dump-log --format ndjson --print-data-log --tail 1 "$dir/__consumer_offsets-7"
 
+say "Where does a consumer begin that asks for a moment? The search, step by step."
+show kafkatool lookup --time 2026-03-01T09:02:00Z --explain "$dir/clicks-0"
+
 say "Damage is a row in its place; the walk goes on behind it, and the exit code is 4."
 show kafkatool dump-log --format table "$dir/clicks-1"
 
