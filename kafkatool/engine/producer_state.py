@@ -230,7 +230,7 @@ class ProducerStates:
         self._buckets = 16
 
     def prepare(self, batches: Iterable[StateBatch], origin: Origin, transaction_version: int = 0) -> Update:
-        """Judge the batches of one append; raise LogRefusal, and change nothing, if one may not be written."""
+        """Judge the batches of one append; raise LogRefusal, changing nothing, if one may not be written."""
         update = Update()
         for batch in batches:
             producer_id = batch.header.producer_id

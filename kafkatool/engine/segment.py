@@ -77,6 +77,8 @@ class Segment:
         self._files = files
         self._directory = directory
         self._opened: dict[str, File] = {}
+        # Files were made whose names the directory may not have on the disk yet.
+        self.has_new_names = False
 
     def _new_accounting(self, config: TopicConfig) -> IndexAccounting:
         return IndexAccounting(self.base_offset, config.index_interval_bytes, config.max_index_bytes)
@@ -84,7 +86,7 @@ class Segment:
     # --- files ----------------------------------------------------------------------------------------
 
     def path(self, extension: str) -> str:
-        return os.path.join(self._directory, segment_file(self.base_offset, extension))
+        return os.path.join(self._directory, segment_file(self.base_offset, f".{extension}"))
 
     def has(self, extension: str) -> bool:
         return extension in self._opened or os.path.exists(self.path(extension))
@@ -93,13 +95,13 @@ class Segment:
         """Make the files; what a crash left under these names goes first."""
         self.delete()
         for extension in (LOG, INDEX, TIME_INDEX):
-            self._opened[extension] = self._files.create(self.path(extension))
+            self._create(extension)
 
     def load(self) -> None:
         """Begin with the files that are there, believing the indexes as a broker does."""
         for extension in (INDEX, TIME_INDEX):
             if not self.has(extension):
-                self._opened[extension] = self._files.create(self.path(extension))
+                self._create(extension)
         self.size = self._file(LOG).size()
         self._trim()
         self._load_accounting()
@@ -116,6 +118,10 @@ class Segment:
         for file in self._opened.values():
             file.close()
         self._opened.clear()
+
+    def _create(self, extension: str) -> None:
+        self._opened[extension] = self._files.create(self.path(extension))
+        self.has_new_names = True
 
     def _file(self, extension: str) -> File:
         if extension not in self._opened:
@@ -166,10 +172,12 @@ class Segment:
         return now_ms - self.created_ms
 
     def count_fitting(self, batches: Sequence[NewBatch]) -> int:
-        """How many of the batches can be appended before an index is full: all of them, nearly always."""
+        """How many of the batches this segment can take: all of them, unless an index runs full."""
         trial, position = copy.copy(self.accounting), self.size
         for count, batch in enumerate(batches):
             header = batch.header
+            if not trial.can_hold(header.last_offset):
+                return count
             try:
                 trial.add(position, header.size, header.last_offset, header.max_timestamp)
             except IndexFull:
@@ -203,7 +211,7 @@ class Segment:
         if not entries:
             return
         if not self.has(TXN_INDEX):
-            self._opened[TXN_INDEX] = self._files.create(self.path(TXN_INDEX))
+            self._create(TXN_INDEX)
         file = self._file(TXN_INDEX)
         file.write_at(file.size(), txn_index.write_entries(entries))
 

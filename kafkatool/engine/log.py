@@ -1,0 +1,363 @@
+"""One partition's log: batches in, segments out, as a broker keeps it.
+
+    with open_log(Disk(), path, config, now_ms=now) as log:          # log_loading.py
+        log.append_as_leader(batch, leader_epoch=0, now_ms=now)
+        read(log, 0, max_bytes=1 << 20)                              # log_reading.py
+
+What is promised after a power cut: everything below `recovery_point`, for a log that is opened again with
+that recovery point or a lower one. Callers keep it (a broker: in `recovery-point-offset-checkpoint`), and
+write it down after `truncate_to` before they append again. `flush.messages` and `flush.ms` say how far the
+recovery point may stay behind; a segment is always flushed when the next one begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.fs import Files, replace_file
+from kafkatool.engine.leader_epochs import LeaderEpochs
+from kafkatool.engine.producer_rebuild import rebuild_producers
+from kafkatool.engine.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch
+from kafkatool.engine.refusals import InvalidRecord, OffsetOutOfRange, RecordListTooLarge, UnexpectedOffset
+from kafkatool.engine.segment import NewBatch, Segment
+from kafkatool.engine.snapshots import Snapshots
+from kafkatool.engine.validation import LeaderValidation, check_for_follower, split_batches
+from kafkatool.errors import FormatError
+from kafkatool.format.checkpoint import write_leader_epochs
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+Jitter = Callable[[int], int]
+
+
+def no_jitter(_: int) -> int:
+    """Segments roll exactly when their time has come."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where the batches are; a duplicate is where it was written the first time."""
+
+    first_offset: int
+    last_offset: int
+    append_time_ms: int | None = None
+    is_duplicate: bool = False
+
+
+@dataclass(slots=True)
+class LogParts:
+    """What a log is made of once it is loaded."""
+
+    files: Files
+    directory: str
+    config: TopicConfig
+    jitter: Jitter
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    snapshots: Snapshots
+
+
+class Log:
+    """An open log. Not for several threads at once; its directory belongs to it alone."""
+
+    def __init__(
+        self, parts: LogParts, *, log_start_offset: int, log_end_offset: int, recovery_point: int, now_ms: int
+    ) -> None:
+        self.config = parts.config
+        self.directory = parts.directory
+        self.segments = parts.segments
+        self.epochs = parts.epochs
+        self.producers = parts.producers
+        self.snapshots = parts.snapshots
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self._parts = parts
+        self._files = parts.files
+        self._high_watermark: int | None = None
+        self._last_flush_ms = now_ms
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def high_watermark(self) -> int:
+        """What is replicated: the end of the log until somebody says less."""
+        return self.log_end_offset if self._high_watermark is None else self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        self._high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided, and its end replicated."""
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        data: bytes,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> Appended | None:
+        """Give a batch its offsets and write it; None for no whole batch; raise LogRefusal for a bad one."""
+        batches = list(split_batches(data))
+        if not batches:
+            return None
+        latest = self.epochs.latest
+        if latest is not None and leader_epoch < latest.epoch:
+            raise InvalidRecord(f"leader epoch {leader_epoch}: the log is at {latest.epoch} already")
+        validation = LeaderValidation(self.config, leader_epoch, origin, now_ms)
+        batch = validation.stamp(batches, self.log_end_offset)
+        # From here on in a broker's order: a refused or repeated batch may have begun an epoch and a segment.
+        self._assign_epochs([batch])
+        self._check_list_size([batch])
+        self._roll_for([batch], now_ms)
+        update = self.producers.prepare(_state_batches([batch]), origin, transaction_version)
+        if (sent := update.duplicate) is not None:
+            return Appended(sent.first_offset, sent.last_offset, sent.timestamp_ms, is_duplicate=True)
+        self._write([batch], update)
+        self._flush_if_due(now_ms)
+        time_ms = now_ms if self.config.uses_append_time else None
+        return Appended(batch.header.base_offset, batch.header.last_offset, time_ms)
+
+    def append_as_follower(
+        self, data: bytes, *, now_ms: int, leader_epoch: int | None = None
+    ) -> Appended | None:
+        """Write batches as they are, or none of them and raise LogRefusal; None for no whole batch.
+
+        With `leader_epoch`, what a later leader wrote is left out: it may be cut off again.
+        """
+        batches = _up_to_epoch(list(split_batches(data)), leader_epoch)
+        if not batches:
+            return None
+        check_for_follower(batches)
+        first, last = batches[0].header.base_offset, batches[-1].header.last_offset
+        if first < self.log_end_offset:
+            raise UnexpectedOffset(f"offset {first} is below the end of the log, {self.log_end_offset}")
+        self._check_list_size(batches)
+        # A broker rolls first, and a refusal leaves it with a segment above the end of its log.
+        update = self.producers.prepare(_state_batches(batches), Origin.REPLICATION)
+        self._assign_epochs(batches)
+        self._roll_for(batches, now_ms)
+        while (fitting := self.active.count_fitting(batches)) < len(batches):
+            # An index is full before the batches are written: a broker writes them, and fails then.
+            part = self.producers.prepare(_state_batches(batches[:fitting]), Origin.REPLICATION)
+            self._write(batches[:fitting], part)
+            batches = batches[fitting:]
+            self._roll_for(batches, now_ms)
+            update = self.producers.prepare(_state_batches(batches), Origin.REPLICATION)
+        self._write(batches, update)
+        self._flush_if_due(now_ms)
+        return Appended(first, last)
+
+    def _check_list_size(self, batches: Sequence[NewBatch]) -> None:
+        size = sum(batch.header.size for batch in batches)
+        if size > self.config.segment_bytes:
+            raise RecordListTooLarge(f"{size} bytes at once, segments of {self.config.segment_bytes}")
+
+    def _write(self, batches: Sequence[NewBatch], update: Update) -> None:
+        self.active.append(batches)
+        self.log_end_offset = batches[-1].header.last_offset + 1
+        self.active.add_aborted(list(self.producers.apply(update)))
+        self.producers.end_offset = self.log_end_offset
+
+    # --- epochs ---------------------------------------------------------------------------------------
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """Note that a new leader begins at the end of the log, before it has written anything."""
+        if self.epochs.assign(leader_epoch, self.log_end_offset):
+            self.save_epochs()
+
+    def advance_start(self, offset: int) -> None:
+        """Let the log begin at a later offset; the records before it are no longer served."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(f"the log cannot begin at {offset}, above {self.high_watermark}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            if self.epochs.truncate_from_start(offset):
+                self.save_epochs()
+
+    def _assign_epochs(self, batches: Sequence[NewBatch]) -> None:
+        changed = False
+        for batch in batches:
+            epoch = batch.header.partition_leader_epoch
+            if epoch >= 0:
+                changed = self.epochs.assign(epoch, batch.header.base_offset) or changed
+        if changed:
+            self.save_epochs()
+
+    def save_epochs(self) -> None:
+        """Write the epochs down before any data of theirs: the file may know too many, never too few."""
+        path = os.path.join(self.directory, LEADER_EPOCHS)
+        replace_file(self._files, path, write_leader_epochs(self.epochs.entries))
+
+    # --- segments -------------------------------------------------------------------------------------
+
+    def _roll_for(self, batches: Sequence[NewBatch], now_ms: int) -> None:
+        size = sum(batch.header.size for batch in batches)
+        latest = max(batch.header.max_timestamp for batch in batches)
+        if self.active.should_roll(size, batches[-1].header.last_offset, latest, now_ms):
+            self.roll(now_ms, batches[0].header.base_offset)
+
+    def roll(self, now_ms: int, base_offset: int = 0) -> None:
+        """Begin a new segment at the end of the log, or at the offset where it will go on."""
+        base_offset = max(base_offset, self.log_end_offset)
+        if self.active.base_offset == base_offset and self.active.size == 0:
+            return
+        self.active.close_time_index()
+        self.segments.append(self._new_segment(base_offset, now_ms))
+        self.producers.end_offset = base_offset
+        self.snapshots.take(self.producers)
+        self._flush_to(base_offset, self.segments[:-1], now_ms)
+        self.segments[-2].release()
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        parts = self._parts
+        jitter_ms = parts.jitter(min(self.config.segment_jitter_ms, self.config.max_segment_ms))
+        segment = Segment(
+            parts.files, parts.directory, base_offset, parts.config, created_ms=now_ms, jitter_ms=jitter_ms
+        )
+        segment.create()
+        return segment
+
+    # --- flushing -------------------------------------------------------------------------------------
+
+    def flush(self, now_ms: int) -> None:
+        """Return when all that was appended would survive a power cut."""
+        self._flush_to(self.log_end_offset, self.segments, now_ms)
+
+    def flush_if_due(self, now_ms: int) -> None:
+        """Flush if `flush.ms` says so: for callers that are idle between appends."""
+        if now_ms - self._last_flush_ms >= self.config.flush_ms and self._is_dirty():
+            self.flush(now_ms)
+
+    def _flush_if_due(self, now_ms: int) -> None:
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        self.flush_if_due(now_ms)
+
+    def _is_dirty(self) -> bool:
+        return self.log_end_offset > self.recovery_point
+
+    def _flush_to(self, offset: int, segments: Sequence[Segment], now_ms: int) -> None:
+        for number, segment in enumerate(segments):
+            is_last = number + 1 == len(segments)
+            # Those that end below the recovery point are on the disk.
+            if is_last or segments[number + 1].base_offset > self.recovery_point:
+                segment.flush()
+        self._sync_names()
+        self.recovery_point = max(self.recovery_point, offset)
+        self._last_flush_ms = now_ms
+
+    def _sync_names(self) -> None:
+        holders: list[Segment | Snapshots] = [*self.segments, self.snapshots]
+        if any(holder.has_new_names for holder in holders):
+            self._files.sync_directory(self.directory)
+            for holder in holders:
+                holder.has_new_names = False
+
+    # --- truncation -----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut everything from an offset on; in the middle of a batch, the batch goes and leaves a gap."""
+        if offset >= self.log_end_offset:
+            if self.epochs.truncate_from_end(offset):
+                self.save_epochs()
+            return
+        if self.segments[0].base_offset > offset:
+            self.truncate_fully(offset, now_ms)
+            return
+        while self.active.base_offset > offset:
+            self._delete_last()
+        self.active.truncate_to(offset, now_ms)
+        self._end_at(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        rebuild_producers(
+            self.producers, self.snapshots, self.segments, self.log_start_offset, offset, now_ms
+        )
+        self.active.flush()
+        self._sync_names()
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Begin anew at an offset, with nothing."""
+        while self.segments:
+            self._delete_last()
+        for taken in self.snapshots.offsets():
+            self.snapshots.delete(taken)
+        self.snapshots.last_offset = 0
+        self.segments.append(self._new_segment(offset, now_ms))
+        self.producers.clear(offset)
+        self.epochs.clear()
+        self._end_at(offset)
+        self.log_start_offset = offset
+        self._sync_names()
+
+    def _delete_last(self) -> None:
+        """The end first, and on the disk before the one in front: a log must not come back with a hole."""
+        segment = self.segments.pop()
+        segment.delete()
+        self.snapshots.delete(segment.base_offset)
+        self._files.sync_directory(self.directory)
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        if self._high_watermark is not None:
+            self._high_watermark = min(self._high_watermark, offset)
+        self.epochs.truncate_from_end(offset)
+        self.save_epochs()
+
+    # --- the end --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave the log as a clean shutdown does: complete indexes, a snapshot, everything on the disk."""
+        self.snapshots.take(self.producers)
+        self.active.close_time_index()
+        self._flush_to(self.log_end_offset, self.segments, self._last_flush_ms)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as a crash would."""
+        for segment in self.segments:
+            segment.release()
+
+
+def _state_batches(batches: Sequence[NewBatch]) -> list[StateBatch]:
+    try:
+        return [state_batch(header, data) for header, data in batches]
+    except FormatError as error:
+        raise InvalidRecord(f"a transaction marker cannot be read: {error}") from None
+
+
+def _up_to_epoch(batches: list[NewBatch], leader_epoch: int | None) -> list[NewBatch]:
+    if leader_epoch is None:
+        return batches
+    for number, batch in enumerate(batches):
+        if batch.header.partition_leader_epoch > leader_epoch:
+            return batches[:number]
+    return batches

@@ -1,0 +1,217 @@
+"""Open a log: make it, or take what is there; after a crash, recover it as a broker does.
+
+A clean log is believed. After a crash every segment from the recovery point on is walked and its indexes
+are written anew; the first damage ends the log, and the segments behind it are removed. What was synced
+before the crash is not damaged, so nothing that was promised is lost.
+
+Left-overs of a broker's cleaner (`.cleaned`, `.swap`) are not resolved here: `kafkatool recover` does that,
+and keeps what it removes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
+from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.fs import Files
+from kafkatool.engine.leader_epochs import LeaderEpochs
+from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
+from kafkatool.engine.producer_rebuild import rebuild_producers, take_empty_snapshots
+from kafkatool.engine.producer_state import ProducerStates
+from kafkatool.engine.recovery import RecoveredSegment, recover_segment
+from kafkatool.engine.scan import scan
+from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
+from kafkatool.engine.snapshots import Snapshots
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
+from kafkatool.format.txn_index import sanity_problem
+
+_SEGMENT_FILE = re.compile(rf"(\d{{20}})\.({'|'.join(EXTENSIONS)})")
+
+
+class Unfinished(KafkatoolError):
+    """A broker was interrupted while it replaced segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a log was left: cleanly, or with everything up to the recovery point on the disk."""
+
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    is_clean: bool = False
+
+
+def open_log(
+    files: Files,
+    directory: str,
+    config: TopicConfig,
+    *,
+    now_ms: int,
+    left: Opening | None = None,
+    jitter: Jitter = no_jitter,
+) -> Log:
+    """Open a partition directory for writing, making it where there is none.
+
+    Raises FormatError for a leader-epoch-checkpoint that a broker could not read either, and Unfinished.
+    """
+    directory = os.path.abspath(directory)
+    if not os.path.isdir(directory):
+        files.make_directory(directory)
+    files.sync_directory(os.path.dirname(directory))
+    return _Loader(files, directory, config, left or Opening(), now_ms, jitter).load()
+
+
+class _Loader:
+    def __init__(
+        self, files: Files, directory: str, config: TopicConfig, left: Opening, now_ms: int, jitter: Jitter
+    ) -> None:
+        self.parts = LogParts(
+            files,
+            directory,
+            config,
+            jitter,
+            [],
+            LeaderEpochs(),
+            ProducerStates(),
+            Snapshots(files, directory),
+        )
+        self.left = left
+        self.now_ms = now_ms
+
+    def load(self) -> Log:
+        parts, left = self.parts, self.left
+        bases = self._sweep()
+        parts.epochs = LeaderEpochs(self._read_epochs())
+        known_epochs = parts.epochs.entries
+        self._load_segments(bases)
+        end = self._end_offset()
+        start = max(left.log_start_offset, parts.segments[0].base_offset)
+        parts.epochs.truncate_from_end(end)
+        parts.epochs.truncate_from_start(left.log_start_offset)
+        self._rebuild_producers(start, end)
+        recovery_point = end if left.is_clean else min(left.recovery_point, end)
+        log = Log(
+            parts,
+            log_start_offset=start,
+            log_end_offset=end,
+            recovery_point=recovery_point,
+            now_ms=self.now_ms,
+        )
+        if parts.epochs.entries != known_epochs:
+            log.save_epochs()
+        # What was removed must not come back beside what is appended from now on.
+        parts.files.sync_directory(parts.directory)
+        return log
+
+    # --- files ----------------------------------------------------------------------------------------
+
+    def _sweep(self) -> list[int]:
+        """Remove what has no meaning any more; return the bases of the segments."""
+        names = sorted(os.listdir(self.parts.directory))
+        for name in names:
+            if name.endswith((".cleaned", ".swap")):
+                raise Unfinished(f"{name} is left from a replaced segment: run kafkatool recover first")
+        bases = [
+            int(match[1]) for name in names if (match := _SEGMENT_FILE.fullmatch(name)) and match[2] == LOG
+        ]
+        for name in names:
+            match = _SEGMENT_FILE.fullmatch(name)
+            is_orphan = match is not None and int(match[1]) not in bases
+            if is_orphan or (name.endswith(".deleted") and not name.endswith(".checkpoint.deleted")):
+                self.parts.files.unlink(os.path.join(self.parts.directory, name))
+        return bases
+
+    def _read_epochs(self) -> list[EpochStart]:
+        path = os.path.join(self.parts.directory, LEADER_EPOCHS)
+        if not os.path.exists(path):
+            return []
+        with open(path, "rb") as file:
+            return read_leader_epochs(file.read())
+
+    # --- segments -------------------------------------------------------------------------------------
+
+    def _load_segments(self, bases: list[int]) -> None:
+        floor = max((base for base in bases if base <= self.left.recovery_point), default=0)
+        for base in bases:
+            segment = self._segment(base)
+            is_doubtful = not self.left.is_clean and base >= floor
+            if is_doubtful:
+                if self._recover(segment):
+                    self._remove([later for later in bases if later > base])
+                    return
+                continue
+            if not segment.has(INDEX) or self._txn_index_is_wrong(segment):
+                self._recover(segment)
+                continue
+            segment.load()
+            self.parts.segments.append(segment)
+
+    def _segment(self, base: int) -> Segment:
+        parts = self.parts
+        jitter_ms = parts.jitter(min(parts.config.segment_jitter_ms, parts.config.max_segment_ms))
+        return Segment(
+            parts.files, parts.directory, base, parts.config, created_ms=self.now_ms, jitter_ms=jitter_ms
+        )
+
+    def _txn_index_is_wrong(self, segment: Segment) -> bool:
+        return segment.has(TXN_INDEX) and sanity_problem(segment.aborted(), segment.base_offset) is not None
+
+    def _recover(self, segment: Segment) -> bool:
+        """Walk a segment and write its indexes anew; True if something had to be cut."""
+        parts = self.parts
+        states, base = ProducerStates(), segment.base_offset
+        rebuild_producers(
+            states, parts.snapshots, parts.segments, self.left.log_start_offset, base, self.now_ms
+        )
+        size = os.path.getsize(segment.path(LOG))
+        try:
+            found = self._walk(segment, states)
+        except InvalidOffset:
+            found = RecoveredSegment()
+        segment.rewrite(found.valid_bytes, found.offsets, found.times, found.aborted)
+        parts.segments.append(segment)
+        parts.snapshots.take(states)
+        return found.valid_bytes < size
+
+    def _walk(self, segment: Segment, states: ProducerStates) -> RecoveredSegment:
+        config = self.parts.config
+        accounting = IndexAccounting(segment.base_offset, config.index_interval_bytes, config.max_index_bytes)
+        with open_source(segment.path(LOG), Guest(cache_keep=True)) as source:
+            return recover_segment(scan(source, chain=True), accounting, states, self.parts.epochs)
+
+    def _remove(self, bases: list[int]) -> None:
+        """The last one first, and each on the disk: a log must not come back with a hole."""
+        for base in reversed(bases):
+            self._segment(base).delete()
+            self.parts.snapshots.delete(base)
+            self.parts.files.sync_directory(self.parts.directory)
+
+    def _end_offset(self) -> int:
+        parts, start = self.parts, self.left.log_start_offset
+        if parts.segments and (end := parts.segments[-1].next_offset()) >= start:
+            return end
+        if parts.segments:
+            # The log-start checkpoint is ahead of the log: a broker begins anew there.
+            self._remove([segment.base_offset for segment in parts.segments])
+            parts.segments.clear()
+            parts.epochs.clear()
+            for offset in parts.snapshots.offsets():
+                parts.snapshots.delete(offset)
+        segment = self._segment(start)
+        segment.create()
+        parts.segments.append(segment)
+        return start
+
+    def _rebuild_producers(self, start: int, end: int) -> None:
+        parts = self.parts
+        parts.snapshots.drop_strays(segment.base_offset for segment in parts.segments)
+        parts.snapshots.last_offset = 0
+        if self.left.is_clean and not parts.snapshots.offsets():
+            take_empty_snapshots(parts.producers, parts.snapshots, parts.segments, end)
+            return
+        rebuild_producers(parts.producers, parts.snapshots, parts.segments, start, end, self.now_ms)

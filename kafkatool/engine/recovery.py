@@ -1,0 +1,101 @@
+"""What a broker makes of one segment when it does not trust it: the pure part of recovery.
+
+The batches are walked from the start, as long as each is whole, its checksum matches and its offset can be
+told relative to the base. What the walk passes gives the indexes and the producer state; the rest is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.leader_epochs import LeaderEpochs
+from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.scan import Batch
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.time_index import TimeEntry
+from kafkatool.format.txn_index import AbortedTxn
+
+
+class OffsetOverflow(KafkatoolError):
+    """A batch does not belong to its segment: a broker splits the segment, or refuses to start."""
+
+
+@dataclass(slots=True)
+class RecoveredSegment:
+    """What is left of a segment: so many bytes, and what its indexes should hold."""
+
+    valid_bytes: int = 0
+    next_offset: int = 0
+    offsets: list[OffsetEntry] = field(default_factory=list)
+    times: list[TimeEntry] = field(default_factory=list)
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    # Why the walk ended before the end of the file; None if it did not, or if a tail was merely cut short.
+    problem: str | None = None
+
+
+def recover_segment(
+    walk: Iterable[Batch | Damage],
+    accounting: IndexAccounting,
+    states: ProducerStates,
+    epochs: LeaderEpochs,
+) -> RecoveredSegment:
+    """Walk a segment (a `scan` with `chain=True`), bringing producer state and epochs along.
+
+    Raises InvalidOffset where a broker gives up on the whole segment, OffsetOverflow where it splits it.
+    """
+    found = RecoveredSegment(next_offset=accounting.base_offset)
+    for item in walk:
+        if isinstance(item, Damage):
+            if item.ends_chain:
+                found.problem = item.message if item.throws else None
+                break
+            continue  # told of a batch that was judged already
+        header = item.header
+        problem = _problem(item)
+        if problem is not None:
+            found.problem = problem
+            break
+        if not accounting.can_hold(header.last_offset):
+            raise OffsetOverflow(f"offset {header.last_offset} in the segment of {accounting.base_offset}")
+        entries = accounting.add(item.position, header.size, header.last_offset, header.max_timestamp)
+        if entries.offset is not None:
+            found.offsets.append(entries.offset)
+        if entries.time is not None:
+            found.times.append(entries.time)
+        found.valid_bytes += header.size
+        found.next_offset = header.last_offset + 1
+        try:
+            _bring_along(item, found, states, epochs)
+        except FormatError as error:
+            found.problem = str(error)
+            break
+    if (last := accounting.close()) is not None:
+        found.times.append(last)
+    return found
+
+
+def _problem(batch: Batch) -> str | None:
+    if not batch.is_valid:
+        return "the checksum does not match"
+    if batch.header.magic > 2:
+        return f"magic {batch.header.magic}"
+    return None
+
+
+def _bring_along(batch: Batch, found: RecoveredSegment, states: ProducerStates, epochs: LeaderEpochs) -> None:
+    header = batch.header
+    if not isinstance(header, BatchHeader):
+        return
+    latest = epochs.latest
+    if header.partition_leader_epoch > (-1 if latest is None else latest.epoch):
+        epochs.assign(header.partition_leader_epoch, header.base_offset)
+    if header.producer_id < 0:
+        states.end_offset = header.last_offset + 1
+        return
+    data = batch.data if batch.data is not None else b""
+    found.aborted += states.replay(state_batch(header, data))

@@ -1,0 +1,205 @@
+"""What a leader asks of a batch before it takes it, and what it writes into it.
+
+    base offset, leader epoch       always, outside the checksum
+    timestamp type, max timestamp   where they are not what the topic says; then the checksum too
+    everything                      where the topic wants another codec: the records are written anew
+
+A follower takes batches as they are; it only looks that they are whole and that their offsets rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.producer_state import Origin
+from kafkatool.engine.refusals import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    OffsetsOutOfOrder,
+)
+from kafkatool.engine.segment import NewBatch
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import (
+    CODEC_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    Codec,
+    NewRecord,
+    TimestampType,
+    is_valid,
+    read_header,
+    seal,
+    write_batch,
+    write_header,
+)
+from kafkatool.format.legacy import MIN_SIZE
+from kafkatool.format.record import Record, read_records
+
+KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK
+
+
+def split_batches(data: bytes) -> Iterator[NewBatch]:
+    """The whole batches in `data`; part of one at the end is left out. Raise CorruptMessage for nonsense."""
+    view, at = memoryview(data), 0
+    while len(view) - at > MAGIC_POSITION:
+        size = int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
+        magic = view[at + MAGIC_POSITION]
+        if size < MIN_SIZE + LOG_OVERHEAD or magic > 2:
+            raise CorruptMessage(f"no batch at byte {at}: length {size - LOG_OVERHEAD}, magic {magic}")
+        if size > len(view) - at:
+            return
+        if magic < 2:
+            raise InvalidRecord(f"magic {magic} at byte {at}: only batches of magic 2 can be appended")
+        if size < HEADER_SIZE:
+            raise CorruptMessage(f"a batch of {size} bytes at byte {at}")
+        yield NewBatch(read_header(view, at), view[at : at + size])
+        at += size
+
+
+def check_batch(batch: NewBatch) -> None:
+    """Raise CorruptMessage unless the checksum matches."""
+    if not is_valid(batch.data):
+        raise CorruptMessage(f"the checksum of the batch at offset {batch.header.base_offset} does not match")
+
+
+def check_for_follower(batches: Sequence[NewBatch]) -> None:
+    """What a follower asks: whole batches at rising offsets."""
+    last = -1
+    for batch in batches:
+        if batch.header.last_offset <= last or batch.header.last_offset_delta < 0:
+            raise OffsetsOutOfOrder(f"offset {batch.header.last_offset} follows {last}")
+        last = batch.header.last_offset
+        check_batch(batch)
+
+
+def check_size(batch: NewBatch, config: TopicConfig) -> None:
+    if batch.header.size > config.max_message_bytes:
+        raise MessageTooLarge(
+            f"a batch of {batch.header.size} bytes is above max.message.bytes={config.max_message_bytes}"
+        )
+
+
+class LeaderValidation:
+    """The checks and stamps of one leader for one topic."""
+
+    def __init__(self, config: TopicConfig, leader_epoch: int, origin: Origin, now_ms: int) -> None:
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self.origin = origin
+        self.now_ms = now_ms
+
+    def stamp(self, batches: Sequence[NewBatch], offset: int) -> NewBatch:
+        """The batch as it goes into the log at `offset`; raise LogRefusal if it does not."""
+        for batch in batches:
+            if self.origin is Origin.CLIENT and batch.header.base_offset != 0:
+                raise InvalidRecord(f"base offset {batch.header.base_offset}: a client must leave it at 0")
+            check_size(batch, self.config)
+            check_batch(batch)
+        if len(batches) != 1:
+            raise InvalidRecord(f"{len(batches)} batches: a leader takes one at a time")
+        batch = batches[0]
+        self._check_header(batch.header)
+        try:
+            records = list(read_records(batch.header, batch.data))
+        except FormatError as error:
+            raise InvalidRecord(f"the records cannot be read: {error}") from None
+        self._check_records(batch.header, records)
+        codec = self._target_codec(batch.header)
+        if self._must_rewrite(batch.header, records, codec):
+            stamped = self._rewritten(batch.header, records, codec, offset)
+            check_size(stamped, self.config)
+            return stamped
+        return self._patched(batch, records, offset)
+
+    def _check_header(self, header: BatchHeader) -> None:
+        if self.origin is not Origin.CLIENT:
+            return
+        if header.last_offset_delta < 0 or header.records_count <= 0:
+            raise InvalidRecord(
+                f"{header.records_count} records up to offset delta {header.last_offset_delta}"
+            )
+        if header.records_count != header.last_offset_delta + 1:
+            raise InvalidRecord(f"{header.records_count} records for {header.last_offset_delta + 1} offsets")
+        if header.is_control:
+            raise InvalidRecord("a client may not write control records")
+        if header.producer_id >= 0 and header.base_sequence < 0:
+            raise InvalidRecord(f"producer {header.producer_id} without a sequence number")
+
+    def _check_records(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        """Every record is looked at before one of them is blamed: a wrong time is the worse news."""
+        first_bad: str | None = None
+        for number, record in enumerate(records):
+            if self.config.is_compacted and record.key is None:
+                first_bad = first_bad or f"record {number} has no key, and the topic is compacted"
+            elif problem := self._time_problem(header, record):
+                raise InvalidTimestamp(f"record {number} {problem}")
+        if first_bad is not None:
+            raise InvalidRecord(first_bad)
+
+    def _time_problem(self, header: BatchHeader, record: Record) -> str | None:
+        if self.config.uses_append_time or record.timestamp_ms == NO_TIMESTAMP:
+            is_wrong = header.timestamp_type is TimestampType.LOG_APPEND
+            return "says LogAppendTime, which only a broker may" if is_wrong else None
+        age_ms = self.now_ms - record.timestamp_ms
+        if age_ms > self.config.timestamp_before_max_ms:
+            return f"is {age_ms} ms old, more than message.timestamp.before.max.ms"
+        if -age_ms > self.config.timestamp_after_max_ms:
+            return f"is {-age_ms} ms ahead, more than message.timestamp.after.max.ms"
+        return None
+
+    def _target_codec(self, header: BatchHeader) -> Codec:
+        name = self.config.compression_type
+        if name == "producer":
+            return Codec(header.attributes & CODEC_MASK)
+        return Codec.NONE if name == "uncompressed" else Codec[name.upper()]
+
+    def _must_rewrite(self, header: BatchHeader, records: Sequence[Record], codec: Codec) -> bool:
+        source = header.attributes & CODEC_MASK
+        if source == codec == Codec.NONE or (header.is_control and source == Codec.NONE):
+            return False
+        dense = all(record.offset == header.base_offset + at for at, record in enumerate(records))
+        return source != codec or not dense
+
+    def _patched(self, batch: NewBatch, records: Sequence[Record], offset: int) -> NewBatch:
+        header = batch.header
+        largest = max((record.timestamp_ms for record in records), default=NO_TIMESTAMP)
+        attributes = header.attributes & ~TIMESTAMP_TYPE_MASK
+        if self.config.uses_append_time:
+            attributes |= TIMESTAMP_TYPE_MASK
+            largest = self.now_ms
+        is_same_type = attributes == header.attributes
+        header = header._replace(base_offset=offset, partition_leader_epoch=self.leader_epoch)
+        body = bytes(batch.data[HEADER_SIZE:])
+        if is_same_type and largest == header.max_timestamp:
+            return NewBatch(header, write_header(header) + body)
+        data = seal(header._replace(attributes=attributes & KNOWN_ATTRIBUTES, max_timestamp=largest), body)
+        return NewBatch(read_header(data), data)
+
+    def _rewritten(
+        self, header: BatchHeader, records: Sequence[Record], codec: Codec, offset: int
+    ) -> NewBatch:
+        rows = [NewRecord(row.key, row.value, row.timestamp_ms, row.headers) for row in records]
+        flags = TIMESTAMP_TYPE_MASK if self.config.uses_append_time else 0
+        data = write_batch(
+            rows,
+            base_offset=offset,
+            codec=codec,
+            attributes=flags | header.attributes & TRANSACTIONAL_MASK,
+            partition_leader_epoch=self.leader_epoch,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+        )
+        if self.config.uses_append_time:
+            data = seal(read_header(data)._replace(max_timestamp=self.now_ms), data[HEADER_SIZE:])
+        return NewBatch(read_header(data), data)
