@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.filters import RecordFilter
 from kafkatool.commands.log_rows import Place
 from kafkatool.commands.render import BytesFormat, Talk
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.findings import Damage, Severity
 from kafkatool.engine.lookup import walk_range
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
@@ -167,27 +165,6 @@ def opened(path: str, request: DumpRequest, outcome: Outcome) -> Iterator[Source
             request.talk.note(f"{path}: {source.changed}")
         if source.unreadable:
             request.talk.warn(f"{path}: the disk fails: image it before doing anything else")
-
-
-def in_flight(damage: Damage, source: Source, path: str) -> Damage:
-    """A tail that a running broker is still writing is no damage."""
-    if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or path == STDIN:
-        return damage
-    if damage.end_position != source.size_hint or not (_grew(source, path) or broker_is_alive(path)):
-        return damage
-    return replace(
-        damage,
-        kind=FindingClass.IN_FLIGHT,
-        severity=Severity.NOTE,
-        message="the last batch is still being written",
-    )
-
-
-def _grew(source: Source, path: str) -> bool:
-    try:
-        return source.size_hint is not None and os.stat(path).st_size > source.size_hint
-    except OSError:
-        return False
 
 
 def cut_by_us(damage: Damage, request: DumpRequest) -> bool:

@@ -12,7 +12,6 @@ from kafkatool.commands.dump_request import (
     Outcome,
     Quota,
     cut_by_us,
-    in_flight,
     opened,
     tails,
     warn_of_secrets,
@@ -33,6 +32,7 @@ from kafkatool.commands.log_rows import (
 from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.tail import Tail

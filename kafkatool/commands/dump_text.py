@@ -18,7 +18,6 @@ from kafkatool.commands.dump_request import (
     Outcome,
     Quota,
     cut_by_us,
-    in_flight,
     opened,
     tails,
     warn_of_secrets,
@@ -26,6 +25,7 @@ from kafkatool.commands.dump_request import (
 from kafkatool.commands.log_rows import Place, damage_sentence
 from kafkatool.commands.render import stdout
 from kafkatool.engine.findings import Damage, Severity
+from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Source

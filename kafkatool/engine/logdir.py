@@ -164,13 +164,16 @@ class LogDir:
             yield from partition.files
 
 
-def read_log_dir(path: str, guest: Guest | None = None) -> LogDir:
-    """Everything in a log directory. Raises KafkatoolError only if it cannot be listed at all."""
+def read_log_dir(path: str, guest: Guest | None = None, *, partitions: bool = True) -> LogDir:
+    """Everything in a log directory, or only the files at its top.
+
+    Raises KafkatoolError only if it cannot be listed at all.
+    """
     guest = guest or Guest()
     found = LogDir(path)
     files, directories = _list(path, found.problems, must_exist=True)
     found.files = files
-    for name in directories:
+    for name in directories if partitions else ():
         _add_directory(found, os.path.join(path, name), name, guest)
     _read_top_level(found, guest)
     return found

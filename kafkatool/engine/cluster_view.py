@@ -1,0 +1,155 @@
+"""What the newest cluster metadata on a disk says of topics and partitions: ids, replicas, leaders, policies.
+
+Read from the newest whole snapshot and the log behind it. What a running cluster has decided since is not
+there, so everything carries the time of its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from kafkatool.engine.logdir import Partition, SegmentState
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.names import FileState
+from kafkatool.format.record import Record, read_records
+from kafkatool.format.schema import Decoder, decode_row
+
+_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE = 2, 3, 4, 5, 9
+_WANTED = (_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE)
+_TOPIC_RESOURCE = 2
+_NO_CHANGE = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Who has a partition, by the record of that time."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    metadata_ms: int
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """Everything that was found; empty where there is no metadata on the disk."""
+
+    is_known: bool = False
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    """Topic id to name."""
+    partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
+    """By topic id and number."""
+    policies: dict[str, str] = field(default_factory=dict)
+    """cleanup.policy by topic, where it was set."""
+
+    def replicas_of(self, topic: str | None, topic_id: str | None, partition: int | None) -> Replicas | None:
+        if partition is None:
+            return None
+        if topic_id is None:
+            topic_id = next((key for key, name in self.topic_ids.items() if name == topic), None)
+        return None if topic_id is None else self.partitions.get((topic_id, partition))
+
+    def ids_of(self, topic: str) -> list[str]:
+        return [topic_id for topic_id, name in self.topic_ids.items() if name == topic]
+
+
+def read_cluster_view(partitions: Iterable[Partition], guest: Guest) -> ClusterView:
+    """What the metadata partitions among these hold; the largest offset wins where there are several."""
+    views = [_read_one(partition, guest) for partition in partitions]
+    known = [view for view in views if view.is_known]
+    return known[-1] if known else ClusterView()
+
+
+def _read_one(partition: Partition, guest: Guest) -> ClusterView:
+    view = ClusterView()
+    snapshots = [
+        entry
+        for entry in partition.other_files
+        if entry.kind is kinds.RAFT_SNAPSHOT and entry.state is FileState.LIVE and entry.size
+    ]
+    newest = max(snapshots, key=lambda entry: entry.offset or 0, default=None)
+    start = 0
+    if newest is not None:
+        start = newest.offset or 0
+        for record in _records(newest.path, guest):
+            _apply(view, record)
+    for segment in partition.segments:
+        if segment.state in (SegmentState.ACTIVE, SegmentState.CLOSED) and segment.log is not None:
+            for record in _records(segment.log.path, guest):
+                if record.offset >= start:
+                    _apply(view, record)
+    return view
+
+
+def _records(path: str, guest: Guest) -> Iterator[Record]:
+    with suppress(FileNotFoundError, KafkatoolError), open_source(path, guest) as source:
+        for item in scan(source):
+            if not isinstance(item, Batch) or not item.is_valid or item.data is None:
+                continue
+            header = item.header
+            if isinstance(header, BatchHeader) and not header.is_control:
+                with suppress(FormatError):
+                    yield from read_records(header, item.data)
+
+
+def _apply(view: ClusterView, record: Record) -> None:
+    value = record.value
+    view.is_known = True
+    # Frame version 1, then the type as a small varint: most records are of no interest here.
+    if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _WANTED:
+        return
+    row = decode_row(Decoder.CLUSTER_METADATA, None, value).get("value")
+    if isinstance(row, dict):
+        _HANDLERS[value[1]](view, cast(dict[str, Any], row), record.timestamp_ms)
+
+
+def _topic(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    view.topic_ids[str(row.get("topicId"))] = str(row.get("name"))
+
+
+def _partition(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    key = str(row.get("topicId")), int(row.get("partitionId", -1))
+    replicas, isr = tuple(row.get("replicas") or ()), tuple(row.get("isr") or ())
+    view.partitions[key] = Replicas(replicas, isr, int(row.get("leader", -1)), now_ms)
+
+
+def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    key = str(row.get("topicId")), int(row.get("partitionId", -1))
+    known = view.partitions.get(key)
+    if known is None:
+        return
+    leader = int(row.get("leader", _NO_CHANGE))
+    view.partitions[key] = replace(
+        known,
+        isr=known.isr if row.get("isr") is None else tuple(row["isr"]),
+        replicas=known.replicas if row.get("replicas") is None else tuple(row["replicas"]),
+        leader=known.leader if leader == _NO_CHANGE else leader,
+        metadata_ms=now_ms,
+    )
+
+
+def _remove(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    topic_id = str(row.get("topicId"))
+    view.policies.pop(view.topic_ids.pop(topic_id, ""), None)
+    for key in [key for key in view.partitions if key[0] == topic_id]:
+        del view.partitions[key]
+
+
+def _config(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    if row.get("resourceType") != _TOPIC_RESOURCE or row.get("name") != "cleanup.policy":
+        return
+    topic, value = str(row.get("resourceName")), row.get("value")
+    if value is None:
+        view.policies.pop(topic, None)
+    else:
+        view.policies[topic] = str(value)
+
+
+_HANDLERS = {_TOPIC: _topic, _PARTITION: _partition, _CONFIG: _config, _CHANGE: _change, _REMOVE: _remove}

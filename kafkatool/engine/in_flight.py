@@ -1,0 +1,36 @@
+"""Whether a tail is only unfinished because a broker is writing it right now."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.paths import STDIN
+from kafkatool.engine.source import Source
+
+
+def in_flight(damage: Damage, source: Source, path: str) -> Damage:
+    """The same damage, or a note where it is the tail of a log that a running broker still writes.
+
+    That is so only where the file grew since it was opened, or a broker holds the lock of its directory.
+    """
+    if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or path == STDIN:
+        return damage
+    if damage.end_position != source.size_hint or not (grew(source, path) or broker_is_alive(path)):
+        return damage
+    return replace(
+        damage,
+        kind=FindingClass.IN_FLIGHT,
+        severity=Severity.NOTE,
+        message="the last batch is still being written",
+    )
+
+
+def grew(source: Source, path: str) -> bool:
+    """Whether the file of that name is larger now than what was opened."""
+    try:
+        return source.size_hint is not None and os.stat(path).st_size > source.size_hint
+    except OSError:
+        return False

@@ -1,0 +1,235 @@
+"""A scan of many logs, cut into splits that can be walked anywhere, and put together again.
+
+A job is two functions, pure and picklable:
+
+    map(split, before)   walk a split; `before` is what is known of the log up to where the split begins
+    merge(a, b)          two neighbouring results as one; None where b has to be mapped again, behind a
+
+Splits are mapped with nothing before them, all at once. Where a merge says None (an index that lied about
+where a batch begins, damage that changes what follows), the rest of that log is mapped again behind what is
+known. So the answer is that of one walk from front to end, for any number of workers and any size of splits;
+only the time differs. A cluster can run the same jobs: `map` on its executors, `merge` where they meet.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from kafkatool.errors import KafkatoolError
+
+SPLIT_SIZE = 128 << 20
+_IN_LINE_PER_WORKER = 4
+
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A stretch of one log: every batch that begins in [start, end). `size` is the log's, when planned."""
+
+    path: str
+    start: int
+    end: int
+    size: int
+
+    @property
+    def is_last(self) -> bool:
+        return self.end >= self.size
+
+
+class Job(Protocol[_Result]):
+    """What to do with splits; sent to workers, so it has to be picklable."""
+
+    def map(self, split: Split, before: _Result | None) -> _Result: ...
+
+    def merge(self, a: _Result, b: _Result) -> _Result | None: ...
+
+    def is_done(self, result: _Result) -> bool:
+        """False where the walk stopped before the end of its split and has to go on by itself."""
+
+    def where(self, result: _Result) -> int:
+        """The position at which the walk ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[_Key, _Result]):
+    """One log: a key to know it by, its splits in order, and the job to run on them."""
+
+    key: _Key
+    job: Job[_Result]
+    splits: tuple[Split, ...]
+
+
+def cut(path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_SIZE) -> tuple[Split, ...]:
+    """Splits of about `split_size`, cut where an index says that batches begin; it need not be right."""
+    starts = [0]
+    for position in positions:
+        if position - starts[-1] >= split_size and size - position >= split_size // 2:
+            starts.append(position)
+    ends = [*starts[1:], size]
+    return tuple(Split(path, start, end, size) for start, end in zip(starts, ends, strict=True))
+
+
+class Workers:
+    """Where functions run: here, or in a pool of processes."""
+
+    def __init__(self, pool: ProcessPoolExecutor | None, count: int) -> None:
+        self._pool = pool
+        self.count = count
+
+    def submit(self, run: Callable[..., _Result], *arguments: object) -> Future[_Result]:
+        if self._pool is not None:
+            return self._pool.submit(run, *arguments)
+        future: Future[_Result] = Future()
+        try:
+            future.set_result(run(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[Workers]:
+    """This many processes, 0 for one a core; a single one is this process itself.
+
+    However the block ends, no process is left: an interrupt ends them at once.
+    """
+    count = jobs or os.cpu_count() or 1
+    if count == 1:
+        yield Workers(None, 1)
+        return
+    before = set(multiprocessing.active_children())
+    # Forked, so that they start in no time; this process has no threads yet.
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"), _begin, (os.getpid(),))
+    try:
+        with _clear_errors():
+            pool.submit(os.getpid).result()
+            yield Workers(pool, count)
+        pool.shutdown()
+    finally:
+        ours = [child for child in multiprocessing.active_children() if child not in before]
+        for child in ours:
+            child.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in ours:
+            child.join(5)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool:
+        raise KafkatoolError(
+            "a worker process died (killed, or out of memory): the scan is not complete; "
+            "--jobs 1 does without workers"
+        ) from None
+
+
+def _begin(parent: int) -> None:
+    """In a worker: interrupts are the parent's to handle, and nobody outlives it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from kafkatool.engine.pagecache import idle_io_priority
+
+    idle_io_priority()
+    with suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def survey(
+    tasks: Iterator[Task[_Key, _Result]],
+    pool: Workers,
+    advance: Callable[[int], None] = lambda size: None,
+) -> Iterator[tuple[_Key, _Result]]:
+    """Run every task; yield key and result, in the order of the tasks.
+
+    Only a few splits a worker are under way at any time, and tasks are taken as they are needed.
+    """
+    under_way: deque[_Run[_Key, _Result]] = deque()
+    for task in tasks:
+        under_way.append(_Run(task, pool, advance))
+        while under_way and (_in_line(under_way) >= _IN_LINE_PER_WORKER * pool.count or pool.count == 1):
+            yield from _take(under_way)
+    while under_way:
+        yield from _take(under_way)
+
+
+def _in_line(under_way: deque[_Run[_Key, _Result]]) -> int:
+    return sum(len(run.waiting) for run in under_way)
+
+
+def _take(under_way: deque[_Run[_Key, _Result]]) -> Iterator[tuple[_Key, _Result]]:
+    """Wait until something is finished, and hand out what is ready at the front."""
+    futures = [future for run in under_way for future in run.waiting]
+    if futures:
+        wait(futures, return_when=FIRST_COMPLETED)
+    for run in under_way:
+        run.go_on()
+    while under_way and under_way[0].is_finished:
+        run = under_way.popleft()
+        assert run.result is not None
+        yield run.task.key, run.result
+
+
+class _Run(Generic[_Key, _Result]):
+    """One task under way: what is merged so far, and the futures of the splits behind."""
+
+    def __init__(self, task: Task[_Key, _Result], pool: Workers, advance: Callable[[int], None]) -> None:
+        self.task = task
+        self.result: _Result | None = None
+        self._pool = pool
+        self._advance = advance
+        self._next = 0
+        self.waiting: deque[Future[_Result]] = deque(
+            pool.submit(task.job.map, split, None) for split in task.splits
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        return not self.waiting
+
+    def go_on(self) -> None:
+        """Merge what is there; map again what did not fit."""
+        while self.waiting and self.waiting[0].done():
+            found = self.waiting.popleft().result()
+            if self.result is not None and self._next < len(self.task.splits):
+                merged = self.task.job.merge(self.result, found)
+            else:
+                merged = found
+            if merged is None:
+                self._walk_the_rest()
+                return
+            self.result = merged
+            if self._next < len(self.task.splits):
+                split = self.task.splits[self._next]
+                self._advance(split.end - split.start)
+            self._next += 1
+            if not self.task.job.is_done(merged):
+                self._walk_the_rest()
+                return
+
+    def _walk_the_rest(self) -> None:
+        """From here on the log is walked in one go, knowing all that is before."""
+        for future in self.waiting:
+            future.cancel()
+        left = self.task.splits[self._next :]
+        self._advance(sum(split.end - split.start for split in left))
+        self._next = len(self.task.splits)
+        assert self.result is not None
+        last = self.task.splits[-1]
+        rest = replace(last, start=self.task.job.where(self.result), end=last.end)
+        self.waiting = deque([self._pool.submit(self.task.job.map, rest, self.result)])

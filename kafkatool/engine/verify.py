@@ -1,0 +1,306 @@
+"""Check every batch, and every promise that the files of a log directory make about each other.
+
+The logs are surveyed, on as many processes as there may be; what the files say of each other is judged when
+all the logs of a partition are known. Findings come partition by partition, in an order that never varies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.logdir import (
+    LogDir,
+    Partition,
+    PartitionState,
+    Segment,
+    SegmentState,
+    read_files,
+    read_log_dir,
+    read_partition,
+)
+from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.scrub import Scrub
+from kafkatool.engine.source import Guest
+from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, Workers, cut, survey
+from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
+from kafkatool.engine.verify_index import read_claims
+from kafkatool.engine.verify_log import LogFacts, LogJob
+from kafkatool.engine.verify_partition import SNAPSHOT, Place, partition_findings, place_finding
+from kafkatool.engine.verify_report import Finding, Summary
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.names import METADATA_PARTITION
+
+SAMPLE_SPLIT_SIZE = 4 << 20
+
+_Key = tuple[int, int]
+"""Number of the place, number of the segment in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to check, and how."""
+
+    deep: bool = False
+    sample: float | None = None
+    """Share of the data to read, or None for all of it."""
+    guest: Guest = field(default_factory=Guest)
+    split_size: int = SPLIT_SIZE
+
+
+class Verification:
+    """One run: `findings` yields what is wrong, `summary` says what was done."""
+
+    def __init__(self, targets: list[Target], request: Request, scrub: Scrub | None = None) -> None:
+        """List what is there to check; raises KafkatoolError where a target cannot be listed."""
+        self.summary = Summary(sample=request.sample)
+        self._request = request
+        self._scrub = scrub
+        self._known: dict[_Key, LogFacts] = {}
+        self.log_dirs: list[LogDir] = []
+        self.places = list(self._find_places(targets))
+        self.size = sum(s.log.size for place in self.places for s in place.logs if s.log is not None)
+        self.summary.partitions = len(self.places)
+
+    # --- what there is ------------------------------------------------------------------------------------
+
+    def _find_places(self, targets: list[Target]) -> Iterator[Place]:
+        guest = self._request.guest
+        named: list[str] = []
+        for target in targets:
+            if isinstance(target, LogDirTarget):
+                log_dir = read_log_dir(target.path, guest)
+                self._note_problems(log_dir)
+                self.log_dirs.append(log_dir)
+        view = self._cluster_view(targets)
+        for log_dir in self.log_dirs:
+            cleaner = read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
+            for partition in sorted(
+                log_dir.partitions, key=lambda p: (p.topic or "", p.partition or 0, p.path)
+            ):
+                if partition.state is not PartitionState.DELETED:
+                    yield self._place(partition, log_dir, view, cleaner)
+        for target in targets:
+            if isinstance(target, PartitionTarget):
+                yield self._lone_partition(target.path, view)
+            elif isinstance(target, FileTarget):
+                named.append(target.path)
+        for partition in read_files(_with_logs(named), []):
+            yield Place(partition, is_partial=True)
+
+    def _place(
+        self, partition: Partition, log_dir: LogDir, view: ClusterView, cleaner: dict[tuple[str, int], int]
+    ) -> Place:
+        return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
+
+    def _lone_partition(self, path: str, view: ClusterView) -> Place:
+        """A partition that was named itself; what its log directory says of it counts too."""
+        guest = self._request.guest
+        partition = read_partition(path, [], guest)
+        parent = os.path.dirname(os.path.abspath(path))
+        log_dir = _top_of(parent, guest)
+        cleaner = {} if log_dir is None else read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
+        return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
+
+    def _cluster_view(self, targets: list[Target]) -> ClusterView:
+        guest = self._request.guest
+        found = [
+            partition
+            for log_dir in self.log_dirs
+            for partition in log_dir.partitions
+            if partition.state is PartitionState.METADATA
+        ]
+        for target in targets:
+            if isinstance(target, PartitionTarget) and not found:
+                beside = os.path.join(os.path.dirname(os.path.abspath(target.path)), METADATA_PARTITION)
+                if os.path.isdir(beside):
+                    found.append(read_partition(beside, [], guest))
+        return read_cluster_view(found, guest)
+
+    def _note_problems(self, log_dir: LogDir) -> None:
+        """What could not be listed or opened; what could be read and is malformed is a finding instead."""
+        for problem in log_dir.problems:
+            if problem.vanished:
+                self.summary.notes.append(f"{problem.path}: vanished meanwhile")
+            elif kinds.kind_of(os.path.basename(problem.path)).kind.read is None or not os.access(
+                problem.path, os.R_OK
+            ):
+                self.summary.failures.append(f"{problem.path}: {problem.message}")
+
+    # --- the survey ---------------------------------------------------------------------------------------
+
+    def findings(
+        self, pool: Workers, advance: Callable[[int], None] = lambda size: None
+    ) -> Iterator[Finding]:
+        """Everything that is wrong, partition by partition; the summary is complete when this ends."""
+        is_complete = False
+        try:
+            yield from self._all_findings(pool, advance)
+            is_complete = True
+        finally:
+            if self._scrub is not None:
+                self._scrub.save(is_complete=is_complete)
+
+    def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
+        yield from self._counted(self._of_directories())
+        results = survey(self._tasks(pool, advance), pool, advance)
+        pending = next(results, None)
+        for number, place in enumerate(self.places):
+            facts: dict[int, list[LogFacts]] = {}
+            while pending is not None and pending[0][0] == number:
+                (_, segment), found = pending
+                facts.setdefault(segment, []).append(found)
+                self._remember(number, place, segment, found)
+                pending = next(results, None)
+            yield from self._counted(self._judge(number, place, facts))
+
+    def _counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            self.summary.findings[finding.damage.severity] += 1
+            yield finding
+
+    def _of_directories(self) -> Iterator[Finding]:
+        problems: list[DirProblem] = []
+        for log_dir in self.log_dirs:
+            problems += dir_problems(log_dir, self._request.guest)
+        problems += between_dirs(self.log_dirs)
+        for problem in problems:
+            yield place_finding(None, problem.path, problem.damage)
+
+    def _tasks(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Task[_Key, LogFacts]]:
+        guest = self._request.guest
+        if guest.max_rate and pool.count > 1:
+            guest = Guest(guest.cache_keep, max(1, guest.max_rate // pool.count), guest.max_errors)
+        for number, place in enumerate(self.places):
+            for at, segment in enumerate(place.logs):
+                log = segment.log
+                assert log is not None
+                known = self._recall(segment)
+                if known is not None:
+                    self._known[number, at] = known
+                    self.summary.skipped_segments += 1
+                    advance(log.size)
+                    continue
+                job = LogJob(
+                    None if segment.state is SNAPSHOT else segment.base_offset,
+                    is_active=segment.state is SegmentState.ACTIVE,
+                    deep=self._request.deep,
+                    guest=guest,
+                )
+                for splits in self._splits(log.path, log.size, pool.count, place, advance):
+                    yield Task((number, at), job, splits)
+
+    def _recall(self, segment: Segment) -> LogFacts | None:
+        if self._scrub is None or segment.state is SegmentState.ACTIVE or self._request.sample is not None:
+            return None
+        return self._scrub.recall(segment)
+
+    def _splits(
+        self, path: str, size: int, jobs: int, place: Place, advance: Callable[[int], None]
+    ) -> Iterator[tuple[Split, ...]]:
+        """The splits of one log: all of them as one task, or each that is in the sample by itself."""
+        share = self._request.sample
+        split_size = self._request.split_size if share is None else SAMPLE_SPLIT_SIZE
+        positions: tuple[int, ...] = ()
+        if size > split_size and (jobs > 1 or share is not None):
+            positions = read_claims(path, size, self._request.guest).positions
+        splits = cut(path, size, positions, split_size)
+        if share is None:
+            yield splits
+            return
+        for split in splits:
+            name = f"{place.partition.directory}/{os.path.basename(path)}@{split.start}"
+            if crc32(os.fsencode(name)) < share * 2**32:
+                yield (split,)
+            else:
+                advance(split.end - split.start)
+
+    # --- what it means ------------------------------------------------------------------------------------
+
+    def _judge(self, number: int, place: Place, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
+        logs: dict[int, LogFacts] = {}
+        sampled: dict[int, list[LogFacts]] = {}
+        for at, segment in enumerate(place.logs):
+            parts = found.get(at, [])
+            if self._request.sample is not None:
+                sampled[at] = parts
+            else:
+                logs[at] = parts[0] if parts else self._known[number, at]
+            for facts in parts:
+                self._count(segment, facts)
+            if self._request.sample is None or parts:
+                self.summary.segments += 1
+        for faulty, finding in partition_findings(place, logs, sampled, self._request.guest):
+            if faulty is not None:
+                place.faulty.add(faulty)
+            yield finding
+        if self._scrub is not None:
+            for at in place.faulty:
+                self._scrub.forget(place.logs[at])
+
+    def _count(self, segment: Segment, facts: LogFacts) -> None:
+        summary = self.summary
+        summary.batches += facts.batches
+        summary.records += facts.records
+        summary.size += facts.stop - facts.start
+        summary.unreadable_blocks += facts.unreadable_blocks
+        assert segment.log is not None
+        if facts.failure:
+            summary.failures.append(facts.failure)
+        if facts.vanished:
+            summary.notes.append(f"{segment.log.path}: deleted since its directory was listed")
+        if facts.changed:
+            summary.notes.append(f"{segment.log.path}: {facts.changed}")
+        limit = self._request.guest.max_errors
+        if limit is not None and summary.unreadable_blocks > limit:
+            raise KafkatoolError(
+                f"{segment.log.path}: more than {limit} bad blocks, stopped; image the disk before reading on"
+            )
+
+    def _remember(self, number: int, place: Place, at: int, facts: LogFacts) -> None:
+        """At once, so that an interrupted run does not lose it; forgotten again if a finding concerns it."""
+        if self._scrub is None or self._request.sample is not None:
+            return
+        segment = place.logs[at]
+        is_good = not (facts.failure or facts.vanished or facts.changed or facts.damages)
+        if is_good and segment.state is SegmentState.CLOSED:
+            self._scrub.remember(segment, facts)
+        else:
+            self._scrub.forget(segment)
+
+
+def _with_logs(named: list[str]) -> list[str]:
+    """These files, and the logs that indexes among them belong to."""
+    logs = []
+    for path in named:
+        if kinds.kind_of(os.path.basename(path)).kind in (
+            kinds.OFFSET_INDEX,
+            kinds.TIME_INDEX,
+            kinds.TXN_INDEX,
+        ):
+            log = f"{os.path.splitext(path)[0]}.log"
+            if os.path.exists(log):
+                logs.append(log)
+    return list(dict.fromkeys([*named, *logs]))
+
+
+def _top_of(path: str, guest: Guest) -> LogDir | None:
+    """The small files at the top of the log directory that a partition lies in; None if it is none."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return None
+    if not any(kinds.kind_of(name).kind in (*_TOP, kinds.META_PROPERTIES) for name in names):
+        return None
+    try:
+        return read_log_dir(path, guest, partitions=False)
+    except KafkatoolError:
+        return None
+
+
+_TOP = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)

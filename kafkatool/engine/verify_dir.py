@@ -1,0 +1,161 @@
+"""A log directory's own files: its owner, its checkpoints, and what should not be there at all."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.verify_state import state_damage
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.checkpoint import read_offset_checkpoint
+from kafkatool.format.names import FileState
+
+CHECKPOINTS = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)
+
+
+class DirProblem(NamedTuple):
+    """Something wrong with a file or directory that belongs to no partition."""
+
+    path: str
+    damage: Damage
+
+
+def dir_problems(log_dir: LogDir, guest: Guest) -> Iterator[DirProblem]:
+    """What is wrong at the top of one log directory."""
+    for path in log_dir.unknown_directories:
+        message = "not Kafka's: a broker does not start with this directory here"
+        yield DirProblem(
+            path, _no_start(FindingClass.BAD_METADATA, message, "a partition", os.path.basename(path))
+        )
+    for entry in log_dir.files:
+        if entry.state is FileState.LIVE and entry.kind.read is not None:
+            damage = file_problem(entry, guest)
+            if damage is not None:
+                yield DirProblem(entry.path, damage)
+
+
+def between_dirs(log_dirs: list[LogDir]) -> Iterator[DirProblem]:
+    """What log directories of one broker may not have: two owners, or one partition twice."""
+    owners = [(log_dir, log_dir.meta) for log_dir in log_dirs if log_dir.meta is not None]
+    for log_dir, meta in owners[1:]:
+        first = owners[0][1]
+        if (meta.cluster_id, meta.node_id) != (first.cluster_id, first.node_id):
+            path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
+            message = f"its owner is not that of {owners[0][0].path}: one broker cannot start with both"
+            expected = f"cluster {first.cluster_id}, node {first.node_id}"
+            found = f"cluster {meta.cluster_id}, node {meta.node_id}"
+            yield DirProblem(path, _no_start(FindingClass.BAD_METADATA, message, expected, found))
+            return
+    copies: dict[tuple[str, int], list[Partition]] = defaultdict(list)
+    for log_dir in log_dirs:
+        for partition in log_dir.partitions:
+            if partition.state is PartitionState.ACTIVE and partition.topic is not None:
+                copies[partition.topic, partition.partition or 0].append(partition)
+    for same in copies.values():
+        for copy in same[1:]:
+            message = f"also in {same[0].path}: a broker does not start with both"
+            yield DirProblem(copy.path, _no_start(FindingClass.OVERLAP, message, "one directory", "two"))
+
+
+def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
+    """Why a broker could not read a small file, or None; raises KafkatoolError where we cannot."""
+    assert entry.kind.read is not None
+    try:
+        data = read_small_file(entry.path, guest)
+        entry.kind.read(data)
+    except FileNotFoundError:
+        return None
+    except FormatError as error:
+        severity = Severity.NO_START
+        kind = FindingClass.BAD_METADATA
+        effect = "a broker does not start with it"
+        if entry.kind in CHECKPOINTS:
+            kind = FindingClass.BAD_CHECKPOINT
+            effect = "a broker takes the log directory offline"
+            if _only_a_number_is_wrong(data) or entry.kind is kinds.CLEANER_OFFSETS:
+                severity, effect = Severity.DEGRADED, "a broker goes on as if it were empty"
+        message = f"{error}: {effect}"
+        return state_damage(
+            kind, message, error.expected, error.found, position=error.at, end=len(data), severity=severity
+        )
+    return None
+
+
+def _only_a_number_is_wrong(data: bytes) -> bool:
+    """Whether every line has its three fields: then it is a number in them that cannot be read."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    return (
+        len(lines) >= 2
+        and lines[0] == "0"
+        and all(len(line.split()) == 3 for line in lines[2:])
+        and (lines[1] == str(len(lines) - 2))
+    )
+
+
+def read_checkpoint(
+    files: Iterable[FileEntry], kind: kinds.FileKind, guest: Guest
+) -> dict[tuple[str, int], int]:
+    """One of the offset checkpoints; empty where it is missing or damaged, which is told elsewhere."""
+    for entry in files:
+        if entry.kind is kind and entry.state is FileState.LIVE:
+            try:
+                found = read_offset_checkpoint(read_small_file(entry.path, guest))
+            except (FileNotFoundError, KafkatoolError):
+                return {}
+            return {(line.topic, line.partition): line.offset for line in found}
+    return {}
+
+
+def checkpoint_problems(
+    place: tuple[str, int], log_dir: LogDir, cleaner: dict[tuple[str, int], int], log_end: int
+) -> Iterator[DirProblem]:
+    """Checkpoints that are ahead of a partition's log, which ends at `log_end`."""
+
+    def ahead(
+        kind: kinds.FileKind, offset: int | None, message: str, severity: Severity
+    ) -> Iterator[DirProblem]:
+        if offset is not None and offset > log_end:
+            name = f"{place[0]}-{place[1]}"
+            damage = state_damage(
+                FindingClass.BAD_CHECKPOINT,
+                f"{name}: {message}",
+                f"{log_end} at most",
+                offset,
+                severity=severity,
+            )
+            yield DirProblem(os.path.join(log_dir.path, kind.name), damage)
+
+    yield from ahead(
+        kinds.RECOVERY_POINTS,
+        log_dir.recovery_points.get(place),
+        "records were flushed up to there; they are gone, or were truncated just before a crash",
+        Severity.DEGRADED,
+    )
+    yield from ahead(
+        kinds.HIGH_WATERMARKS,
+        log_dir.high_watermarks.get(place),
+        "records were committed up to there; this copy does not have them",
+        Severity.DEGRADED,
+    )
+    yield from ahead(
+        kinds.LOG_STARTS,
+        log_dir.log_starts.get(place),
+        "the log ends before it starts: a broker deletes all of it",
+        Severity.NO_START,
+    )
+    yield from ahead(
+        kinds.CLEANER_OFFSETS,
+        cleaner.get(place),
+        "cleaning was there already: a broker begins again from the start",
+        Severity.DEGRADED,
+    )
+
+
+def _no_start(kind: FindingClass, message: str, expected: object, found: object) -> Damage:
+    return state_damage(kind, message, expected, found, severity=Severity.NO_START)

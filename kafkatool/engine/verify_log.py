@@ -1,0 +1,617 @@
+"""Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
+
+This is the job of `verify` for survey.py. The common case, whole good batches in order, is one tight loop;
+at the first thing that is not plainly good the walk stops, and the rest of the log is walked by `scan`, which
+finds out what is wrong and goes on behind it.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+
+from crc32c import crc32c
+
+from kafkatool.engine.bit_flips import LARGEST, find_flip
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
+from kafkatool.engine.source import FileSource, Guest, PipeSource, open_source
+from kafkatool.engine.survey import Split
+from kafkatool.engine.verify_index import IndexClaims, read_claims
+from kafkatool.engine.verify_producers import Aborted, Trail, join_aborted, join_trails
+from kafkatool.errors import FormatError, KafkatoolError, TooLarge
+from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader
+from kafkatool.format.legacy import LegacyHeader, read_messages
+from kafkatool.format.record import read_records
+
+WINDOW = 1 << 20
+NOWHERE = 1 << 62
+MOST_DAMAGES = 10_000
+"""Of one log; more are counted, not kept."""
+MOST_EPOCHS = 100_000
+_FLIP_BUDGET = 64 << 20
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What a stretch of one log holds; two of them that touch can be merged."""
+
+    start: int = 0
+    stop: int = 0
+    done: bool = True
+    first_offset: int | None = None
+    last_offset: int = -1
+    last_position: int = 0
+    batches: int = 0
+    records: int = 0
+    max_timestamp: int = -1
+    max_filled_timestamp: int = -1
+    """The same without batches that cleaning emptied, whose header keeps a time that no record has."""
+    epochs: list[list[int]] = field(default_factory=list)
+    """[epoch, first offset, base offset of the last batch, position] of neighbouring batches of one epoch."""
+    producers: dict[int, Trail] = field(default_factory=dict)
+    aborted: list[Aborted] = field(default_factory=list)
+    holes: int = 0
+    thinned: int = 0
+    has_legacy: bool = False
+    damages: list[Damage] = field(default_factory=list)
+    more_damages: int = 0
+    index_damages: list[Damage] = field(default_factory=list)
+    time_damages: list[Damage] = field(default_factory=list)
+    times_from: int = 0
+    times_to: int = 0
+    first_time_ms: int | None = None
+    unreadable_blocks: int = 0
+    changed: str | None = None
+    vanished: bool = False
+    failure: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether offsets run on without a hole and every batch has all its records: never cleaned."""
+        return self.holes == 0 and self.thinned == 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogJob:
+    """What to check of one log. `base_offset` is None where its name holds none."""
+
+    base_offset: int | None
+    is_active: bool = False
+    deep: bool = False
+    check_indexes: bool = True
+    guest: Guest = field(default_factory=Guest)
+    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+
+    def map(self, split: Split, before: LogFacts | None) -> LogFacts:
+        """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
+        guest = replace(self.guest)  # a worker counts its own errors
+        try:
+            with open_source(split.path, guest) as source:
+                facts = _Walk(self, split, source, before).run()
+                facts.changed = facts.changed or source.look_again()
+        except FileNotFoundError:
+            facts = before or LogFacts(start=split.start)
+            facts.vanished, facts.done, facts.stop = True, True, split.end
+        except KafkatoolError as error:
+            facts = before or LogFacts(start=split.start)
+            facts.failure, facts.done, facts.stop = str(error), True, split.end
+        return facts
+
+    def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
+        """The facts of both; None where `b` does not simply go on where `a` ends."""
+        if a.failure or a.vanished or a.changed:
+            return a
+        if not a.done or a.stop != b.start or a.times_to != b.times_from or b.time_damages:
+            return None
+        if b.first_offset is not None and b.first_offset <= a.last_offset:
+            return None
+        if len(a.epochs) + len(b.epochs) > MOST_EPOCHS:
+            return None
+        if b.first_time_ms is not None and b.first_time_ms < a.max_filled_timestamp:
+            return None
+        return _joined(a, b)
+
+    def is_done(self, result: LogFacts) -> bool:
+        return result.done
+
+    def where(self, result: LogFacts) -> int:
+        return result.stop
+
+
+def _joined(a: LogFacts, b: LogFacts) -> LogFacts:
+    if not b.batches:
+        return replace(
+            a,
+            stop=b.stop,
+            done=b.done,
+            failure=b.failure,
+            vanished=b.vanished,
+            changed=a.changed or b.changed,
+        )
+    has_hole = a.first_offset is not None and b.first_offset != a.last_offset + 1
+    return replace(
+        b,
+        start=a.start,
+        first_offset=a.first_offset if a.first_offset is not None else b.first_offset,
+        batches=a.batches + b.batches,
+        records=a.records + b.records,
+        max_timestamp=max(a.max_timestamp, b.max_timestamp),
+        max_filled_timestamp=max(a.max_filled_timestamp, b.max_filled_timestamp),
+        epochs=_join_epochs(a.epochs, b.epochs),
+        producers=join_trails(a.producers, b.producers),
+        aborted=a.aborted + join_aborted(a.producers, b.aborted),
+        holes=a.holes + b.holes + has_hole,
+        thinned=a.thinned + b.thinned,
+        has_legacy=a.has_legacy or b.has_legacy,
+        damages=a.damages + b.damages,
+        index_damages=a.index_damages + b.index_damages,
+        time_damages=a.time_damages + b.time_damages,
+        times_from=a.times_from,
+        first_time_ms=a.first_time_ms if a.first_time_ms is not None else b.first_time_ms,
+        unreadable_blocks=a.unreadable_blocks + b.unreadable_blocks,
+        changed=a.changed or b.changed,
+    )
+
+
+def _join_epochs(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+    if a and b and a[-1][0] == b[0][0]:
+        return [*a[:-1], [a[-1][0], a[-1][1], b[0][2], a[-1][3]], *b[1:]]
+    return a + b
+
+
+class _Walk:
+    def __init__(
+        self, job: LogJob, split: Split, source: FileSource | PipeSource, before: LogFacts | None
+    ) -> None:
+        self.job = job
+        self.split = split
+        self.source = source
+        self.is_fresh = before is None
+        self.facts = before or LogFacts(start=split.start, stop=split.start)
+        self.size = source.size_hint or 0
+        self.base = job.base_offset or 0
+        self.highest = NOWHERE if job.base_offset is None else self.base + MAX_INT32
+        self.claims = read_claims(split.path, self.size, job.guest) if job.check_indexes else IndexClaims()
+        self.indexed = bisect_left(self.claims.positions, self.facts.stop)
+        self.timed = self.facts.times_to
+        self.knows_times = before is not None or split.start == 0
+        self.bad: list[tuple[int, int]] = []
+        self.flip_budget = _FLIP_BUDGET
+        self.before_last = -1
+
+    def run(self) -> LogFacts:
+        facts = self.facts
+        facts.done = self._good_batches(min(self.split.end, self.size))
+        if not facts.done and not self.is_fresh:
+            self._odd_batches()
+            facts.done = True
+        self._entries_between(facts.stop)
+        facts.times_to = self.timed
+        return facts
+
+    def _good_batches(self, end: int) -> bool:
+        """The common case, in as few steps as Python allows; False at the first thing that is not plain."""
+        facts, source = self.facts, self.source
+        unpack, deep, highest = HEADER.unpack_from, self.job.deep, self.highest
+        position, last, batches, records = facts.stop, facts.last_offset, facts.batches, facts.records
+        if not batches:
+            last = self.base - 1
+        newest, filled, thinned = facts.max_timestamp, facts.max_filled_timestamp, facts.thinned
+        epoch = facts.epochs[-1][0] if facts.epochs else None
+        base = last_position = 0
+        is_plain, want = True, WINDOW
+        next_position = self._next_position()
+        next_timed = self._next_timed() if self.knows_times else -1
+        while is_plain and position < end:
+            window = source.read(position, want)
+            view, at, have = memoryview(window), 0, len(window)
+            while have - at >= HEADER_SIZE and position < end:
+                fields = unpack(window, at)
+                size = fields[1] + LOG_OVERHEAD
+                if size > have - at:
+                    break
+                base, delta, stamp, count = fields[0], fields[6], fields[8], fields[12]
+                if fields[3] != 2 or size < HEADER_SIZE or base <= last or delta < 0 or count < 0:
+                    is_plain = False
+                    break
+                reach = base + delta
+                if reach > highest or crc32c(view[at + CRC_START : at + size]) != fields[4]:
+                    is_plain = False
+                    break
+                if position >= next_position:
+                    next_position = self._entries_at(position, base, last)
+                if base != last + 1:
+                    self._hole(base)
+                if count != delta + 1:
+                    thinned += 1
+                if next_timed < 0:
+                    next_timed = self._first_timed(base)
+                if reach >= next_timed:
+                    next_timed = self._times_at(reach, filled, stamp if stamp > newest else newest)
+                if stamp > newest:
+                    newest = stamp
+                if stamp > filled and count:
+                    filled = stamp
+                if fields[2] != epoch:
+                    epoch = fields[2]
+                    self._new_epoch(epoch, base, position)
+                if fields[9] >= 0:
+                    self._producer(BatchHeader._make(fields), view[at : at + size])
+                if deep:
+                    self._records(BatchHeader._make(fields), view[at : at + size], position)
+                if not batches:
+                    facts.first_offset = base
+                batches += 1
+                records += count
+                last, last_position = reach, position
+                facts.epochs[-1][2] = base
+                position += size
+                at += size
+            if at:
+                want = WINDOW
+            elif (
+                have < HEADER_SIZE
+                or size > min(self.size - position, self.job.max_batch_size)
+                or not is_plain
+            ):
+                is_plain = False
+            elif want >= size:
+                is_plain = False  # the file shrank under us
+            else:
+                want = size
+        if batches > facts.batches:
+            facts.last_offset, facts.last_position = last, last_position
+        facts.stop, facts.batches, facts.records = position, batches, records
+        facts.max_timestamp, facts.max_filled_timestamp, facts.thinned = newest, filled, thinned
+        if not self.knows_times and next_timed < 0:
+            facts.times_from = facts.times_to = self.timed = 0
+        return is_plain
+
+    # --- what a batch does besides being there ------------------------------------------------------------
+
+    def _hole(self, base: int) -> None:
+        """Offsets left out before this batch; in front of the first batch of a log that is no hole."""
+        if self.facts.first_offset is not None:
+            self.facts.holes += 1
+
+    def _new_epoch(self, epoch: int, base: int, position: int) -> None:
+        if len(self.facts.epochs) < MOST_EPOCHS:
+            self.facts.epochs.append([epoch, base, base, position])
+
+    def _producer(self, header: BatchHeader, data: memoryview) -> None:
+        trails = self.facts.producers
+        trail = trails.get(header.producer_id)
+        if header.is_control:
+            marker = _marker(header, data)
+            if marker is None:
+                return
+        if trail is None:
+            trail = trails[header.producer_id] = Trail(header.producer_epoch, header.producer_epoch)
+        if not header.is_control:
+            trail.append(header)
+            return
+        assert marker is not None
+        is_first = not trail.has_marker
+        ended = trail.end(header, marker[1])
+        if not marker[0]:
+            self.facts.aborted.append(Aborted(header.base_offset, header.producer_id, ended, is_first))
+
+    def _records(self, header: BatchHeader, data: memoryview | None, position: int) -> None:
+        problem = record_problem(header, data)
+        if problem is not None:
+            self._add(replace(problem, position=position, end_position=position + header.size))
+
+    # --- indexes ------------------------------------------------------------------------------------------
+
+    def _next_position(self) -> int:
+        positions = self.claims.positions
+        return positions[self.indexed] if self.indexed < len(positions) else NOWHERE
+
+    def _entries_at(self, position: int, base: int, last: int) -> int:
+        """Judge the index entries up to the batch at `position`; returns the next position of interest."""
+        self._entries_between(position)
+        claims = self.claims
+        if self.indexed < len(claims.positions) and claims.positions[self.indexed] == position:
+            offset = self.base + claims.offsets[self.indexed]
+            if not max(base, last + 1) <= offset:
+                self._index_damage(f"offset {base} or above", f"offset {offset} for the batch at {position}")
+            self.indexed += 1
+        return self._next_position()
+
+    def _entries_between(self, position: int) -> None:
+        """Entries that lead into the middle of a batch, before `position`."""
+        positions = self.claims.positions
+        while self.indexed < len(positions) and positions[self.indexed] < position:
+            where = positions[self.indexed]
+            if not any(start <= where < end for start, end in self.bad):
+                self._index_damage("the beginning of a batch", f"position {where}, in the middle of one")
+            self.indexed += 1
+
+    def _index_damage(self, expected: str, found: str) -> None:
+        if len(self.facts.index_damages) < MOST_DAMAGES:
+            at = 8 * self.indexed
+            self.facts.index_damages.append(_index_damage(at, at + 8, expected, found))
+
+    def _next_timed(self) -> int:
+        offsets = self.claims.time_offsets
+        return self.base + offsets[self.timed] if self.timed < len(offsets) else NOWHERE
+
+    def _first_timed(self, base: int) -> int:
+        """In the middle of a log: the entries before the first batch belong to another split."""
+        self.timed = bisect_left(self.claims.time_offsets, base - self.base)
+        self.facts.times_from = self.timed
+        self.knows_times = True
+        return self._next_timed()
+
+    def _times_at(self, reach: int, filled: int, newest: int) -> int:
+        """Judge the time index entries up to offset `reach`; `filled` is the greatest time before.
+
+        An entry is wrong where a search by time that starts at it would miss a record, or where no batch
+        up to its offset has that time.
+        """
+        claims = self.claims
+        while self.timed < len(claims.time_offsets) and self.base + claims.time_offsets[self.timed] <= reach:
+            time_ms = claims.times[self.timed]
+            if self.facts.first_time_ms is None:
+                self.facts.first_time_ms = time_ms
+            if not filled <= time_ms <= newest and len(self.facts.time_damages) < MOST_DAMAGES:
+                at = 12 * self.timed
+                offset = self.base + claims.time_offsets[self.timed]
+                expected = f"a time from {filled} to {newest} up to offset {offset}"
+                self.facts.time_damages.append(_index_damage(at, at + 12, expected, f"time {time_ms}"))
+            self.timed += 1
+        return self._next_timed()
+
+    # --- what is not plain --------------------------------------------------------------------------------
+
+    def _odd_batches(self) -> None:
+        """The rest of the log, batch by batch, with whatever is wrong in it."""
+        facts, end = self.facts, self.split.end
+        skip = facts.batches > 0
+        start = facts.last_position if skip else facts.stop
+        if start and not skip:
+            start = 0  # nothing good where an index said that a batch begins: that proves nothing
+        self.knows_times = True
+        for item in scan(self.source, start, max_batch_size=self.job.max_batch_size):
+            if item.position >= end:
+                break
+            if skip:  # the last good batch, from which the scan takes where it is
+                skip = False
+            elif item.position < facts.stop:
+                continue
+            elif isinstance(item, Damage):
+                if item.kind is not FindingClass.BAD_OFFSET:  # offsets are judged below
+                    self._damage(item)
+            elif item.is_valid:
+                self._account(item)
+        facts.stop = end
+        facts.unreadable_blocks = sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
+
+    def _account(self, batch: Batch) -> None:
+        header, facts = batch.header, self.facts
+        is_batch = isinstance(header, BatchHeader)
+        base = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        last = header.last_offset
+        if not self._offset_holds(batch, base, last):
+            return
+        if isinstance(header, BatchHeader):
+            self._entries_at(batch.position, base, facts.last_offset if facts.batches else -1)
+            if facts.batches and base != facts.last_offset + 1:
+                facts.holes += 1
+            facts.thinned += header.records_count != header.last_offset_delta + 1
+        else:
+            self._entries_at(batch.position, min(base, self._floor() + 1), self._floor())
+            facts.has_legacy = True
+        stamp = header.max_timestamp
+        if last >= self._next_timed():
+            self._times_at(last, facts.max_filled_timestamp, max(stamp, facts.max_timestamp))
+        facts.max_timestamp = max(facts.max_timestamp, stamp)
+        if not isinstance(header, BatchHeader) or header.records_count:
+            facts.max_filled_timestamp = max(facts.max_filled_timestamp, stamp)
+        if isinstance(header, BatchHeader):
+            self._account_v2(header, batch)
+        if is_batch is False or self.job.deep:
+            self._records_of(batch)
+        if facts.first_offset is None:
+            facts.first_offset = base
+        facts.batches += 1
+        facts.records += header.records_count if isinstance(header, BatchHeader) else 1
+        self.before_last = facts.last_offset
+        facts.last_offset, facts.last_position = last, batch.position
+
+    def _account_v2(self, header: BatchHeader, batch: Batch) -> None:
+        epochs = self.facts.epochs
+        if not epochs or epochs[-1][0] != header.partition_leader_epoch:
+            self._new_epoch(header.partition_leader_epoch, header.base_offset, batch.position)
+        else:
+            epochs[-1][2] = header.base_offset
+        if header.producer_id >= 0 and batch.data is not None:
+            self._producer(header, batch.data)
+
+    def _records_of(self, batch: Batch) -> None:
+        if not self.job.deep:
+            return
+        problem = record_problem(batch.header, batch.data)
+        if problem is not None:
+            end = batch.position + batch.header.size
+            self._add(replace(problem, position=batch.position, end_position=end))
+
+    def _floor(self) -> int:
+        return self.facts.last_offset if self.facts.batches else self.base - 1
+
+    def _offset_holds(self, batch: Batch, base: int, last: int) -> bool:
+        """Whether a batch's offsets can stand where they stand; if not, that is told."""
+        header, facts = batch.header, self.facts
+        lowest = self.base if self.job.base_offset is not None else -NOWHERE
+        if header.magic not in (0, 1, 2):
+            return False  # told by the scan
+        if last < lowest or (base < lowest and isinstance(header, BatchHeader)) or last > self.highest:
+            expected, severity = f"offsets {lowest} to {self.highest}", Severity.NO_START
+            message = "its offsets do not fit into this segment: a broker that scans it does not start"
+        elif last < base:
+            expected, severity = f"a last offset of {base} or above", Severity.DEGRADED
+            message = "its last offset is below its first"
+        elif facts.batches and base <= facts.last_offset:
+            if base == self.before_last + 1 and self._blame_the_one_before(base):
+                return True
+            expected, severity = f"an offset above {facts.last_offset}", Severity.DEGRADED
+            message = f"offset {base} follows offset {facts.last_offset}"
+        else:
+            return True
+        self._add(self._bad_offset(batch.position, header.size, base, last, expected, message, severity))
+        return False
+
+    def _blame_the_one_before(self, base: int) -> bool:
+        """This batch goes on where the one before the last ended: so it is the last that is wrong."""
+        facts = self.facts
+        raw = self.source.read(facts.last_position, HEADER_SIZE)
+        wrong = int.from_bytes(raw[:8], "big", signed=True)
+        if wrong <= base or len(raw) < HEADER_SIZE:
+            return False
+        size = int.from_bytes(raw[8:12], "big") + LOG_OVERHEAD
+        self._add(
+            self._bad_offset(
+                facts.last_position,
+                size,
+                wrong,
+                facts.last_offset,
+                f"an offset from {self.before_last + 1} to {base - 1}",
+                f"offset {wrong} stands between offsets {self.before_last} and {base}",
+                Severity.DEGRADED,
+            )
+        )
+        facts.last_offset = base - 1
+        return True
+
+    def _bad_offset(
+        self, position: int, size: int, base: int, last: int, expected: str, message: str, severity: Severity
+    ) -> Damage:
+        return Damage(
+            kind=FindingClass.BAD_OFFSET,
+            position=position,
+            end_position=position + size,
+            expected=expected,
+            found=f"offset {base}" if base == last else f"offsets {base} to {last}",
+            message=message,
+            severity=severity,
+            first_offset=base,
+            last_offset=last,
+        )
+
+    def _damage(self, damage: Damage) -> None:
+        self.bad.append((damage.position, damage.end_position))
+        damage = in_flight(damage, self.source, self.split.path)
+        if (
+            damage.kind is FindingClass.ZERO_FILLED
+            and damage.end_position == self.size
+            and self.job.is_active
+        ):
+            damage = replace(
+                damage, severity=Severity.NOTE, message="the preallocated rest of the active segment"
+            )
+        self._add(self._flipped(damage))
+
+    def _flipped(self, damage: Damage) -> Damage:
+        """The same damage, told as a flipped bit where flipping one back makes the batch whole."""
+        if damage.kind not in (FindingClass.BAD_CRC, FindingClass.BAD_LENGTH, FindingClass.TORN_TAIL):
+            return damage
+        size = min(damage.end_position - damage.position, LARGEST)
+        if size > self.flip_budget:
+            return damage
+        self.flip_budget -= size
+        available = self.source.read(damage.position, size)
+        length = int.from_bytes(available[8:12], "big", signed=True) + LOG_OVERHEAD
+        flip = find_flip(available[: max(0, length)] if length <= len(available) else b"", available)
+        if flip is None:
+            return damage
+        byte = damage.position + flip.byte
+        return replace(
+            damage,
+            kind=FindingClass.BIT_FLIP,
+            expected=f"byte {byte} to be {available[flip.byte] ^ 1 << flip.bit:#04x}",
+            found=f"{available[flip.byte]:#04x}",
+            message=f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back",
+        )
+
+    def _add(self, damage: Damage) -> None:
+        if len(self.facts.damages) < MOST_DAMAGES:
+            self.facts.damages.append(damage)
+        else:
+            self.facts.more_damages += 1
+
+
+def _index_damage(position: int, end: int, expected: str, found: str) -> Damage:
+    return Damage(
+        kind=FindingClass.BAD_INDEX,
+        position=position,
+        end_position=end,
+        expected=expected,
+        found=found,
+        message=f"entry {position // (end - position)} leads astray: {found}",
+        severity=Severity.DEGRADED,
+    )
+
+
+def _marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | None:
+    """Of the end of a transaction: whether it was committed, and the coordinator's epoch."""
+    from kafkatool.format.schema.control import END_OF_TRANSACTION, read_control_type, read_end_marker
+    from kafkatool.format.schema.reading import Unreadable
+
+    try:
+        for record in read_records(header, data):
+            kind = read_control_type(record.key)
+            if kind in END_OF_TRANSACTION:
+                return kind == 1, read_end_marker(record.value)
+    except (FormatError, Unreadable):
+        return None
+    return None
+
+
+def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) -> Damage | None:
+    """What is wrong with the records of a batch whose checksum matches; its positions are still to be set."""
+    first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+    try:
+        if data is None:
+            raise TooLarge("batch", 0, expected="a batch that fits into memory", found=header.size)
+        if isinstance(header, LegacyHeader):
+            for _ in read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE):
+                pass
+            return None
+        problem = _record_order(header, data)
+    except FormatError as error:
+        kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
+        expected, found, message = str(error.expected), str(error.found), str(error)
+        severity = Severity.DEGRADED if kind is FindingClass.TOO_LARGE else Severity.LOSS
+    else:
+        if problem is None:
+            return None
+        kind, severity = FindingClass.BAD_RECORD, Severity.DEGRADED
+        expected, found, message = problem
+    return Damage(
+        kind, 0, 0, expected, found, message, severity, first_offset=first, last_offset=header.last_offset
+    )
+
+
+def _record_order(header: BatchHeader, data: memoryview) -> tuple[str, str, str] | None:
+    """Offsets must rise within the header's range, and no time may be above the header's greatest."""
+    before = header.base_offset - 1
+    for record in read_records(header, data):
+        if not before < record.offset <= header.last_offset:
+            expected = f"an offset from {before + 1} to {header.last_offset}"
+            return expected, f"offset {record.offset}", f"record offset {record.offset} out of place"
+        if record.timestamp_ms > header.max_timestamp:
+            expected = f"a time of {header.max_timestamp} at most"
+            found = f"time {record.timestamp_ms}"
+            return expected, found, f"record {record.offset} is later than its batch says"
+        before = record.offset
+    return None
+
+
+def log_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

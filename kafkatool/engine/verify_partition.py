@@ -1,0 +1,452 @@
+"""One partition, when all its logs have been walked: what its files say of each other."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
+from kafkatool.engine.verify_index import closing_time_problem, offset_index_problems, time_index_problems
+from kafkatool.engine.verify_log import LogFacts
+from kafkatool.engine.verify_producers import Trail, join_aborted, join_trails
+from kafkatool.engine.verify_report import Finding, fix
+from kafkatool.engine.verify_state import (
+    epoch_file_problems,
+    epoch_order_problems,
+    missing_aborts,
+    snapshot_problems,
+    state_damage,
+    txn_index_problems,
+)
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.names import FileState
+
+_WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
+# A metadata snapshot is batches like a log, with offsets of its own and no indexes.
+SNAPSHOT = SegmentState.CLEANED
+
+
+@dataclass(slots=True)
+class Place:
+    """A partition directory and what is known about it from elsewhere."""
+
+    partition: Partition
+    log_dir: LogDir | None = None
+    view: ClusterView = field(default_factory=ClusterView)
+    cleaner: dict[tuple[str, int], int] = field(default_factory=dict)
+    is_live: bool = False
+    """Whether a broker is running on it."""
+    is_partial: bool = False
+    """Whether only some of its files were named, so that missing ones mean nothing."""
+    logs: list[Segment] = field(init=False)
+    faulty: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.logs = [s for s in self.partition.segments if s.log is not None and s.state in _WALKED]
+        self.logs += [
+            Segment(entry.offset or 0, SNAPSHOT, (replace(entry, kind=kinds.LOG),))
+            for entry in self.partition.other_files
+            if entry.kind is kinds.RAFT_SNAPSHOT and entry.state is FileState.LIVE
+        ]
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """What the checkpoints call it; None for directories that they do not speak of."""
+        partition = self.partition
+        if partition.state is not PartitionState.ACTIVE or partition.topic is None:
+            return None
+        return None if partition.partition is None else (partition.topic, partition.partition)
+
+    @property
+    def was_shut_down_cleanly(self) -> bool:
+        return self.log_dir is not None and self.log_dir.was_shut_down_cleanly
+
+    def is_skipped_at_start(self, segment: Segment) -> bool | None:
+        """Whether a broker that starts now would not scan this segment."""
+        if self.log_dir is None or self.key is None:
+            return None
+        if self.was_shut_down_cleanly:
+            return True
+        point = self.log_dir.recovery_points.get(self.key, 0)
+        bases = [s.base_offset for s in self.partition.live_segments]
+        floor = bisect_right(bases, point) - 1
+        return floor >= 0 and segment.base_offset < bases[floor]
+
+
+def place_finding(place: Place | None, file: str, damage: Damage, segment: Segment | None = None) -> Finding:
+    """A finding with everything that is known about its place."""
+    if place is None:
+        return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file, None, None))
+    partition = place.partition
+    replicas = place.view.replicas_of(partition.topic, partition.topic_id, partition.partition)
+    meta = None if place.log_dir is None else place.log_dir.meta
+    return Finding(
+        file,
+        partition.topic,
+        partition.partition,
+        damage,
+        fix(damage, partition.path, file, replicas, None if meta is None else meta.node_id),
+        replicas,
+        None if segment is None else place.is_skipped_at_start(segment),
+    )
+
+
+def partition_findings(
+    place: Place, logs: dict[int, LogFacts], sampled: dict[int, list[LogFacts]], guest: Guest
+) -> Iterator[tuple[int | None, Finding]]:
+    """Everything that is wrong with a partition, with the number of the log that it concerns, if one.
+
+    `logs` are the facts of whole logs by number; `sampled` those of parts, where only parts were read.
+    """
+    judge = _Judge(place, logs, guest)
+    for at, parts in sampled.items():
+        yield from judge.sampled(at, parts)
+    if not sampled:
+        yield from judge.segments()
+        yield from judge.whole_log()
+    yield from judge.named_files() if place.is_partial else judge.small_files()
+
+
+_Numbered = Iterator[tuple[int | None, Finding]]
+
+
+class _Judge:
+    def __init__(self, place: Place, logs: dict[int, LogFacts], guest: Guest) -> None:
+        self.place = place
+        self.logs = logs
+        self.guest = guest
+        self.live = [at for at, segment in enumerate(place.logs) if segment.is_live]
+
+    def _finding(self, at: int | None, file: str, damage: Damage) -> tuple[int | None, Finding]:
+        segment = None if at is None else self.place.logs[at]
+        return at, place_finding(self.place, file, damage, segment)
+
+    # --- each segment by itself ---------------------------------------------------------------------------
+
+    def sampled(self, at: int, parts: list[LogFacts]) -> _Numbered:
+        log = self.place.logs[at].log
+        assert log is not None
+        for facts in parts:
+            for damage in facts.damages:
+                yield self._finding(at, log.path, damage)
+            for kind, damages in (
+                (kinds.OFFSET_INDEX, facts.index_damages),
+                (kinds.TIME_INDEX, facts.time_damages),
+            ):
+                for damage in damages:
+                    yield self._finding(at, self._sibling(at, kind), damage)
+
+    def segments(self) -> _Numbered:
+        for at, facts in sorted(self.logs.items()):
+            segment = self.place.logs[at]
+            assert segment.log is not None
+            for damage in facts.damages:
+                yield self._finding(at, segment.log.path, damage)
+            if facts.more_damages:
+                message = f"{facts.more_damages} more damaged places are not listed"
+                yield self._finding(at, segment.log.path, replace(facts.damages[-1], message=message))
+            if facts.failure or facts.vanished or facts.changed:
+                continue
+            for kind, damages in (
+                (kinds.OFFSET_INDEX, self._offset_index(at, segment, facts)),
+                (kinds.TIME_INDEX, self._time_index(at, segment, facts)),
+            ):
+                for damage in damages:
+                    yield self._finding(at, self._sibling(at, kind), self._severe(damage, kind, segment))
+
+    def _sibling(self, at: int, kind: kinds.FileKind) -> str:
+        segment = self.place.logs[at]
+        entry = segment.file(kind)
+        if entry is not None:
+            return entry.path
+        assert segment.log is not None
+        return segment.log.path.replace(".log", f".{kind.name}")
+
+    def _severe(self, damage: Damage, kind: kinds.FileKind, segment: Segment) -> Damage:
+        """After a clean shutdown a broker finds the end of the log by the index, and does not forgive it."""
+        lies = damage.kind in (FindingClass.BAD_INDEX, FindingClass.STALE_INDEX)
+        if lies and kind is kinds.OFFSET_INDEX and segment.state is SegmentState.ACTIVE:
+            if self.place.was_shut_down_cleanly:
+                message = (
+                    f"{damage.message}; after a clean shutdown a broker trusts it to find the end of the log"
+                )
+                return replace(damage, severity=Severity.NO_START, message=message)
+            if self.place.is_live:
+                return replace(damage, severity=Severity.NOTE, kind=FindingClass.IN_FLIGHT)
+        return damage
+
+    def _offset_index(self, at: int, segment: Segment, facts: LogFacts) -> Iterator[Damage]:
+        data = self._data(segment, kinds.OFFSET_INDEX)
+        if data is None:
+            yield from self._missing(
+                segment, kinds.OFFSET_INDEX, "a broker scans the segment to make it anew"
+            )
+            return
+        assert segment.log is not None
+        size = max(segment.log.size, facts.stop)
+        yield from offset_index_problems(data, size, is_active=segment.state is SegmentState.ACTIVE)
+        yield from facts.index_damages
+
+    def _time_index(self, at: int, segment: Segment, facts: LogFacts) -> Iterator[Damage]:
+        data = self._data(segment, kinds.TIME_INDEX)
+        if data is None:
+            effect = "a broker makes an empty one: retention goes by the file's modification time"
+            yield from self._missing(segment, kinds.TIME_INDEX, effect)
+            return
+        is_closed = segment.state is SegmentState.CLOSED
+        yield from time_index_problems(data, is_active=not is_closed)
+        yield from facts.time_damages
+        if is_closed and facts.batches and not facts.damages and not facts.time_damages:
+            damage = closing_time_problem(
+                data,
+                segment.base_offset,
+                facts.max_timestamp,
+                facts.max_filled_timestamp,
+                facts.last_offset,
+            )
+            if damage is not None:
+                yield damage
+
+    def _missing(self, segment: Segment, kind: kinds.FileKind, effect: str) -> Iterator[Damage]:
+        if self.place.is_partial or segment.log is None or segment.log.size == 0 or not segment.is_live:
+            return
+        message = f"there is no .{kind.name} for this log: {effect}"
+        yield state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
+
+    def _data(self, segment: Segment, kind: kinds.FileKind) -> bytes | None:
+        return self._read(segment.file(kind))
+
+    def _read(self, entry: FileEntry | None) -> bytes | None:
+        if entry is None:
+            return None
+        try:
+            return read_small_file(entry.path, self.guest)
+        except (FileNotFoundError, KafkatoolError):
+            return None
+
+    # --- the segments together ----------------------------------------------------------------------------
+
+    def whole_log(self) -> _Numbered:
+        facts = [self.logs[at] for at in self.live]
+        if not facts or any(f.failure or f.vanished or f.changed for f in facts):
+            return
+        yield from self._neighbours()
+        yield from self._producers()
+        yield from self._epochs()
+        if self.place.is_partial:
+            return
+        last = self.place.logs[self.live[-1]]
+        log_end = facts[-1].last_offset + 1 if facts[-1].batches else last.base_offset
+        is_damaged = any(f.damages for f in facts)
+        if self.place.log_dir is not None and self.place.key is not None and not self.place.is_live:
+            for problem in checkpoint_problems(
+                self.place.key, self.place.log_dir, self.place.cleaner, log_end
+            ):
+                yield self._finding(None, problem.path, problem.damage)
+        yield from self._late_snapshots(log_end, is_damaged)
+
+    def _neighbours(self) -> _Numbered:
+        """Segments that hold the same offsets, and offsets that no segment holds."""
+        end: int | None = None
+        for before, at in zip([None, *self.live], self.live, strict=False):
+            segment, facts = self.place.logs[at], self.logs[at]
+            assert segment.log is not None
+            if end is not None and before is not None:
+                damage = self._boundary(before, end, segment.base_offset)
+                if damage is not None:
+                    yield self._finding(at, segment.log.path, damage)
+            if facts.batches:
+                end = facts.last_offset + 1
+
+    def _boundary(self, before: int, end: int, base: int) -> Damage | None:
+        if base < end:
+            message = (
+                f"the segment before reaches to offset {end - 1}: offsets {base} to {end - 1} are there twice"
+            )
+            damage = state_damage(FindingClass.OVERLAP, message, f"a base offset of {end} or above", base)
+            return replace(damage, first_offset=base, last_offset=end - 1, next_good_offset=end)
+        if base == end:
+            return None
+        severity, why = Severity.NOTE, "normal in a compacted log"
+        if not self._is_compacted() and not self.logs[before].damages:
+            severity = Severity.DEGRADED
+            why = "nothing shows that this log was ever compacted: a segment may be missing"
+        message = f"no segment holds offsets {end} to {base - 1}: {why}"
+        damage = state_damage(FindingClass.GAP, message, f"offset {end}", f"offset {base}", severity=severity)
+        return replace(damage, first_offset=end, last_offset=base - 1, next_good_offset=base)
+
+    def _is_compacted(self) -> bool:
+        """Whether anything says that cleaning may have taken records out of this log."""
+        topic = self.place.partition.topic or ""
+        if "compact" in self.place.view.policies.get(topic, "") or self.place.key in self.place.cleaner:
+            return True
+        facts = [self.logs[at] for at in self.live]
+        return any(not f.is_whole or f.has_legacy for f in facts) or any(not f.batches for f in facts[:-1])
+
+    def _producers(self) -> _Numbered:
+        """Replay the producers from segment to segment, and hold snapshots and aborts against it."""
+        snapshots = {e.offset: e for e in self._small(kinds.PRODUCER_SNAPSHOT)}
+        trails: dict[int, Trail] | None = {}
+        firsts = [self.logs[at].first_offset for at in self.live]
+        first = next((o for o in firsts if o is not None), self.place.logs[self.live[-1]].base_offset)
+        is_whole = True
+        for at in self.live:
+            segment, facts = self.place.logs[at], self.logs[at]
+            yield from self._snapshot(snapshots.pop(segment.base_offset, None), trails, first, is_whole)
+            before = trails or {}
+            yield from self._aborts(at, segment, facts, before, is_complete=trails is not None)
+            is_whole = is_whole and facts.is_whole
+            # Behind damage nobody knows what the lost batches did.
+            trails = None if trails is None or facts.damages else join_trails(trails, facts.producers)
+            last = facts.last_offset + 1 if facts.batches else segment.base_offset
+        yield from self._snapshot(snapshots.pop(last, None), trails, first, is_whole)
+        for entry in snapshots.values():
+            yield from self._snapshot(entry, None, first, is_whole)
+
+    def _snapshot(
+        self, entry: FileEntry | None, trails: dict[int, Trail] | None, first: int, is_whole: bool
+    ) -> _Numbered:
+        data = self._read(entry)
+        if entry is None or data is None or (self.place.is_live and not data):
+            return
+        for damage in snapshot_problems(data, entry.offset or 0, trails, first, is_whole):
+            yield self._finding(None, entry.path, damage)
+
+    def _aborts(
+        self, at: int, segment: Segment, facts: LogFacts, before: dict[int, Trail], *, is_complete: bool
+    ) -> _Numbered:
+        aborted = join_aborted(before, facts.aborted)
+        data = self._data(segment, kinds.TXN_INDEX)
+        path = self._sibling(at, kinds.TXN_INDEX)
+        if data is not None:
+            known = facts if is_complete and not facts.damages else replace(facts, holes=1)
+            for damage in txn_index_problems(data, segment.base_offset, known, aborted):
+                yield self._finding(at, path, damage)
+        elif not self.place.is_partial:
+            for damage in missing_aborts([], aborted, 0):
+                yield self._finding(at, path, replace(damage, kind=FindingClass.MISSING_FILE))
+
+    def _late_snapshots(self, log_end: int, is_damaged: bool) -> _Numbered:
+        for entry in self._small(kinds.PRODUCER_SNAPSHOT):
+            if entry.offset is not None and entry.offset > log_end and not self.place.is_live:
+                message = f"it is of offset {entry.offset}, behind the end of the log: a broker deletes it"
+                damage = state_damage(
+                    FindingClass.BAD_SNAPSHOT,
+                    message,
+                    f"{log_end} at most",
+                    entry.offset,
+                    severity=Severity.NOTE,
+                )
+                yield self._finding(None, entry.path, damage)
+
+    def _epochs(self) -> _Numbered:
+        runs: list[list[int]] = []
+        owners: list[int] = []
+        for at in self.live:
+            runs += self.logs[at].epochs
+            owners += [at] * len(self.logs[at].epochs)
+        for damage in epoch_order_problems(runs):
+            owner = next(at for run, at in zip(runs, owners, strict=True) if run[1] == damage.first_offset)
+            log = self.place.logs[owner].log
+            assert log is not None
+            yield self._finding(owner, log.path, damage)
+        if self.place.is_partial or any(self.logs[at].damages for at in self.live):
+            return
+        entry = next(iter(self._small(kinds.LEADER_EPOCHS)), None)
+        data = self._read(entry)
+        if entry is not None and data is not None:
+            for damage in epoch_file_problems(data, runs, 0):
+                yield self._finding(None, entry.path, damage)
+        elif entry is None and any(run[0] >= 0 for run in runs):
+            message = "there is no leader-epoch-checkpoint: a broker makes one of the segments it scans only"
+            path = os.path.join(self.place.partition.path, kinds.LEADER_EPOCHS.name)
+            yield self._finding(
+                None, path, state_damage(FindingClass.MISSING_FILE, message, "a file", "none")
+            )
+
+    # --- small files and leftovers ------------------------------------------------------------------------
+
+    def _small(self, kind: kinds.FileKind) -> Iterable[FileEntry]:
+        return [
+            entry
+            for entry in self.place.partition.other_files
+            if entry.kind is kind and entry.state is FileState.LIVE
+        ]
+
+    def named_files(self) -> _Numbered:
+        """Small files that were named themselves."""
+        for entry in self.place.partition.other_files:
+            if entry.kind.read is not None and entry.state is FileState.LIVE:
+                damage = file_problem(entry, self.guest)
+                if damage is not None and entry.kind is not kinds.PRODUCER_SNAPSHOT:
+                    yield self._finding(None, entry.path, damage)
+                elif damage is not None and not self.live:
+                    kind = FindingClass.BAD_SNAPSHOT
+                    yield self._finding(
+                        None, entry.path, replace(damage, kind=kind, severity=Severity.DEGRADED)
+                    )
+
+    def small_files(self) -> _Numbered:
+        for kind in (kinds.PARTITION_METADATA, kinds.QUORUM_STATE):
+            for entry in self._small(kind):
+                damage = file_problem(entry, self.guest)
+                if damage is not None:
+                    yield self._finding(None, entry.path, damage)
+        if not self.logs:  # sampled: the epochs were not held against the log
+            for entry in self._small(kinds.LEADER_EPOCHS):
+                for damage in epoch_file_problems(self._read(entry) or b"", [], 0):
+                    yield self._finding(None, entry.path, damage)
+        yield from self._topic_id()
+        yield from self._leftovers()
+
+    def _topic_id(self) -> _Numbered:
+        partition, view = self.place.partition, self.place.view
+        if (
+            not view.is_known
+            or self.place.key is None
+            or partition.topic is None
+            or partition.topic_id is None
+        ):
+            return
+        known = view.ids_of(partition.topic)
+        if partition.topic_id in known:
+            return
+        path = os.path.join(partition.path, kinds.PARTITION_METADATA.name)
+        message = "the cluster knows no topic of this id: a broker sets the partition aside as stray"
+        expected = known[-1] if known else "a topic that the cluster's metadata knows"
+        damage = state_damage(
+            FindingClass.BAD_METADATA, message, expected, partition.topic_id, severity=Severity.NO_START
+        )
+        yield self._finding(None, path, damage)
+
+    def _leftovers(self) -> _Numbered:
+        """Files that a broker resolves at its next start."""
+        for segment in self.place.partition.segments:
+            if segment.state is SegmentState.ORPHAN:
+                message = "indexes without their log: the log is lost, or was being deleted"
+                path = segment.files[0].path
+                damage = state_damage(FindingClass.MISSING_FILE, message, "a .log", "none")
+                yield self._finding(None, path, replace(damage, first_offset=segment.base_offset))
+            elif not segment.is_live:
+                path = (segment.log or segment.files[0]).path
+                yield self._finding(None, path, _leftover(segment))
+
+
+def _leftover(segment: Segment) -> Damage:
+    effect = {
+        SegmentState.SWAP: "a broker puts it in the place of the segments that it covers",
+        SegmentState.CLEANED: "cleaning did not finish: a broker throws it away",
+    }.get(segment.state, "waiting to be deleted")
+    severity = Severity.DEGRADED if segment.state is SegmentState.SWAP else Severity.NOTE
+    message = f"left over ({segment.state}): {effect}"
+    damage = state_damage(
+        FindingClass.OVERLAP, message, "nothing", f"{len(segment.files)} files", severity=severity
+    )
+    return replace(damage, first_offset=segment.base_offset)

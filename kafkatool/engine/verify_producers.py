@@ -1,0 +1,130 @@
+"""What a stretch of a log does to the state of its producers, in a form that two stretches can be joined.
+
+A broker replays batches into one entry a producer. A stretch in the middle of a log does not know the entry
+it starts from, so it keeps what it changes: joined to the stretch before, that is the same as one replay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.producer_snapshot import ProducerState
+
+
+class LastBatch(NamedTuple):
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+
+
+class Transaction(NamedTuple):
+    """The first offset of a transaction's data, and whether any of its records are still there."""
+
+    first_offset: int
+    has_records: bool
+
+
+class Aborted(NamedTuple):
+    """An abort marker, and the transaction that it ends; None where its data lies before what was seen."""
+
+    marker_offset: int
+    producer_id: int
+    transaction: Transaction | None
+    is_first: bool
+    """Whether no marker of the producer stands before it in the stretch: then its data may begin earlier."""
+
+
+@dataclass(slots=True)
+class Trail:
+    """One producer in one stretch."""
+
+    first_epoch: int
+    epoch: int
+    changed_epoch: bool = False
+    last: LastBatch | None = None
+    timestamp_ms: int = -1
+    coordinator_epoch: int | None = None
+    opened: Transaction | None = None
+    """Open before the first marker of the stretch, as far as the stretch shows."""
+    current: Transaction | None = None
+
+    @property
+    def has_marker(self) -> bool:
+        return self.coordinator_epoch is not None
+
+    def append(self, header: BatchHeader) -> None:
+        """A data batch."""
+        self._take_epoch(header.producer_epoch)
+        last = header.last_offset
+        self.last = LastBatch(header.last_sequence, last, header.last_offset_delta)
+        self.timestamp_ms = header.max_timestamp
+        if header.is_transactional:
+            known = self.current or Transaction(header.base_offset, False)
+            self.current = Transaction(known.first_offset, known.has_records or header.records_count > 0)
+
+    def end(self, header: BatchHeader, coordinator_epoch: int) -> Transaction | None:
+        """A marker; returns the transaction that it ends, as far as it was seen."""
+        self._take_epoch(header.producer_epoch)
+        ended = self.current
+        if not self.has_marker:
+            self.opened = ended
+        self.current = None
+        self.timestamp_ms = header.max_timestamp
+        self.coordinator_epoch = coordinator_epoch
+        return ended
+
+    def _take_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            # The broker forgets the batches of the epoch before.
+            self.epoch, self.changed_epoch, self.last = epoch, True, None
+
+    def state(self, producer_id: int) -> ProducerState:
+        """As a snapshot holds it, for a stretch that began at the start of the log."""
+        last = self.last or LastBatch(-1, -1, 0)
+        coordinator = -1 if self.coordinator_epoch is None else self.coordinator_epoch
+        first = -1 if self.current is None else self.current.first_offset
+        return ProducerState(producer_id, self.epoch, *last, self.timestamp_ms, coordinator, first)
+
+
+def joined(a: Trail, b: Trail) -> Trail:
+    """The trail of a producer over two neighbouring stretches."""
+    keeps_epoch = b.first_epoch == a.epoch and not b.changed_epoch
+    current = b.current if b.has_marker else _both(a.current, b.current)
+    opened = a.opened if a.has_marker or not b.has_marker else _both(a.current, b.opened)
+    return replace(
+        b,
+        first_epoch=a.first_epoch,
+        changed_epoch=a.changed_epoch or not keeps_epoch,
+        last=b.last or (a.last if keeps_epoch else None),
+        coordinator_epoch=b.coordinator_epoch if b.has_marker else a.coordinator_epoch,
+        opened=opened,
+        current=current,
+    )
+
+
+def _both(a: Transaction | None, b: Transaction | None) -> Transaction | None:
+    """One transaction of which two stretches each saw a part."""
+    if a is None or b is None:
+        return a or b
+    return Transaction(a.first_offset, a.has_records or b.has_records)
+
+
+def join_trails(a: dict[int, Trail], b: dict[int, Trail]) -> dict[int, Trail]:
+    both = dict(a)
+    for producer_id, trail in b.items():
+        both[producer_id] = joined(a[producer_id], trail) if producer_id in a else trail
+    return both
+
+
+def join_aborted(a: dict[int, Trail], found: list[Aborted]) -> list[Aborted]:
+    """The aborts of a later stretch, with what the earlier one knows of their beginnings."""
+    return [_known_from(a.get(abort.producer_id), abort) for abort in found]
+
+
+def _known_from(before: Trail | None, abort: Aborted) -> Aborted:
+    if before is None or not abort.is_first:
+        return abort
+    whole = _both(before.current, abort.transaction)
+    return abort._replace(transaction=whole, is_first=not before.has_marker)
