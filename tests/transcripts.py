@@ -47,8 +47,9 @@ def commands(text: str) -> list[str]:
 
 
 def mask(text: str) -> str:
-    """The text without what depends on the file system: how much of the disk a file takes."""
-    text = re.sub(r'(allocated":)\d+', r"\1N", text)
+    """The text without what depends on the file system: what a file takes of it, and what is free."""
+    text = re.sub(r'(allocated":|bytes_free":)\d+', r"\1N", text)
+    text = re.sub(r", [\d.]+[BKMGTP] free;", ", N free;", text)
     return "\n".join(_mask_columns(text.splitlines()))
 
 

@@ -380,4 +380,36 @@ _LOOKUP: dict[str, RowKind] = {
     ),
 }
 
-ROW_KINDS: dict[str, RowKind] = {**_DUMP_LOG, **_SIDE, **_LS, **_LOOKUP}
+_PLAN: dict[str, RowKind] = {
+    "step": RowKind(
+        "rebuild-index",
+        "One change of one file, planned or, with --apply, made. Damage in a log is told as in dump-log.",
+        {
+            **_TOPIC,
+            **_FILE,
+            "action": "write, remove, rename; undo with --undo",
+            "target": "the new name, for rename",
+            "why": "the reason, in words",
+            "size_before": "bytes of the file as it is; null where there is none",
+            "size_after": "bytes of what is written; null for remove and rename",
+            "entries": "entries of the index, or producers of the snapshot, that is written",
+            "only_there": "entries of the old file that the log does not bear out",
+            "only_here": "entries that the old file lacks",
+        },
+    ),
+    "plan": RowKind(
+        "rebuild-index",
+        "All steps for one log directory. Comes behind them.",
+        {
+            "command": "the command whose plan it is",
+            "log_dir": "the log directory",
+            "steps": "number of steps",
+            "bytes_needed": "bytes that are written beside the old files",
+            "bytes_free": "bytes that are free on that volume",
+            "is_applied": "whether it was done",
+            "journal": "path of the journal for --undo; null where nothing was done",
+        },
+    ),
+}
+
+ROW_KINDS: dict[str, RowKind] = {**_DUMP_LOG, **_SIDE, **_LS, **_LOOKUP, **_PLAN}

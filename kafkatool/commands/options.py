@@ -134,6 +134,39 @@ JobsOpt = Annotated[
     int, typer.Option("--jobs", metavar="N", min=0, help="Processes to use; 0 means one for every core.")
 ]
 
+SetOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="A setting of the topics, by Kafka's name; else the metadata on the disk says, or the default.",
+    ),
+]
+ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
+OfflineOpt = Annotated[
+    bool,
+    typer.Option("--offline", help="No broker uses this directory, I know, from no other host either."),
+]
+BackupDirOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--backup-dir",
+        metavar="DIR",
+        show_default=False,
+        help="Keep originals and the journal here, on any volume, instead of beside the files.",
+    ),
+]
+UndoOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--undo",
+        metavar="JOURNAL",
+        show_default=False,
+        help="Show how to reverse what was applied, and with --apply reverse it.",
+    ),
+]
+
 QuietOpt = Annotated[
     bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors and warnings.")
 ]

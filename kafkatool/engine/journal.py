@@ -157,7 +157,7 @@ def read_journal(path: str) -> Journal:
         head = rows[0]
         if head["journal"] != VERSION:
             raise KafkatoolError(f"{path}: journal version {head['journal']}, expected {VERSION}")
-        root = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(path)), head["root"]))
+        root = os.path.normpath(os.path.join(os.path.dirname(path), head["root"]))
         stages = [[_read_move(row, root) for row in stage] for stage in head["stages"]]
         journal = Journal(path, head["command"], root, stages)
     except OSError as error:

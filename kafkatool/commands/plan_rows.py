@@ -1,0 +1,146 @@
+"""Plans as rows and sentences, and the end that all plan commands share: show, apply, undo."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, rows
+from kafkatool.errors import UsageError
+from kafkatool.format.names import parse_partition_directory
+
+if TYPE_CHECKING:
+    from kafkatool.engine.plan import Applying, Plan, Step
+
+STEP_COLUMNS = (
+    Column("partition_name", "PARTITION"),
+    Column("file_name", "FILE"),
+    Column("action", "ACTION"),
+    Column("size_before", "SIZE", Look.size),
+    Column("size_after", "NEW SIZE", Look.size),
+    Column("only_there", "WRONG", Look.number),
+    Column("only_here", "MISSING", Look.number),
+    Column("why", "WHY"),
+)
+
+
+def step_row(step: Step, size_before: int | None, counts: tuple[int, int, int] | None = None) -> Row:
+    """One step; counts: entries of the new index, those only in the old file, those only in the new."""
+    directory = os.path.dirname(step.path)
+    named = parse_partition_directory(os.path.basename(directory))
+    entries, only_there, only_here = counts or (None, None, None)
+    return {
+        "kind": "step",
+        "topic": named.topic if named else None,
+        "partition": named.partition if named else None,
+        "file": step.path,
+        "action": str(step.action),
+        "target": step.target,
+        "why": step.why,
+        "size_before": size_before,
+        "size_after": step.size if step.content is not None else None,
+        "entries": entries,
+        "only_there": only_there,
+        "only_here": only_here,
+    }
+
+
+def write_row(out: Rows, row: Row, fmt: Format) -> None:
+    """A row in its format; a table says partition and file shortly."""
+    if fmt is not Format.ndjson:
+        path = str(row["file"])
+        name = os.path.basename(path)
+        if row.get("target"):
+            name = f"{name} -> {os.path.basename(str(row['target']))}"
+        row = {**row, "partition_name": os.path.basename(os.path.dirname(path)), "file_name": name}
+    out.write(row)
+
+
+def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
+    """The whole plan in one row, with what it needs and what was done."""
+    from kafkatool.engine.fs import Disk
+    from kafkatool.engine.plan import rooms
+
+    room = rooms(plan, Disk(), how.backup_dir)[0]
+    return {
+        "kind": "plan",
+        "command": plan.command,
+        "log_dir": plan.log_dir,
+        "steps": len(plan.steps),
+        "bytes_needed": room.needed,
+        "bytes_free": room.free,
+        "is_applied": journal is not None,
+        "journal": journal,
+    }
+
+
+def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, do_apply: bool) -> None:
+    """Apply a plan if that is wanted, and say what was done or would be needed."""
+    from kafkatool.engine.fs import Disk
+    from kafkatool.engine.plan import apply
+
+    journal = None
+    row = plan_row(plan, how, None)
+    if do_apply and plan.steps:
+        with speak.progress("writing", sum(step.size for step in plan.steps)) as advance:
+            journal = apply(plan, Disk(), how, advance)
+    if fmt is Format.ndjson:
+        out.write({**row, "is_applied": journal is not None, "journal": journal})
+    elif not plan.steps:
+        speak.note(f"{plan.log_dir}: nothing to do")
+    else:
+        speak.note(_sentence(plan, row, journal))
+
+
+def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
+    count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
+    if journal is not None:
+        return (
+            f"{plan.log_dir}: {count} applied; to go back: kafkatool {plan.command} --undo {journal} --apply"
+        )
+    needed, free = (human_size(int(str(row[key]))) for key in ("bytes_needed", "bytes_free"))
+    return f"{plan.log_dir}: {count}, {needed} needed, {free} free; nothing was changed, --apply does it"
+
+
+def undo_journal(path: str, command: str, speak: Talk, fmt: Format, *, offline: bool, do_apply: bool) -> None:
+    """Show what a journal leads back to, and do it with --apply."""
+    from kafkatool.engine.fs import Disk
+    from kafkatool.engine.journal import plan_undo, read_journal, undo
+    from kafkatool.engine.plan import remove
+
+    journal = read_journal(path)
+    if journal.command != command:
+        raise UsageError(
+            f"{path}: was written by {journal.command}: kafkatool {journal.command} --undo {path}"
+        )
+    backwards = plan_undo(journal)
+    with rows(fmt, STEP_COLUMNS) as out:
+        for back in backwards:
+            size = os.path.getsize(back.path) if os.path.lexists(back.path) else None
+            write_row(out, {**step_row(remove(back.path, back.what), size), "action": "undo"}, fmt)
+    if do_apply:
+        done = undo(journal, Disk(), offline=offline, now_ms=now_ms())
+        speak.note(f"{path}: {done} changes undone")
+    elif backwards:
+        speak.note(f"{path}: nothing was changed, --apply does it")
+    else:
+        speak.note(f"{path}: nothing to undo")
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """What --set says. Raises UsageError for a key that makes no difference here."""
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: write KEY=VALUE")
+        if key not in known:
+            raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
+        found[key] = value
+    return found

@@ -1,0 +1,174 @@
+"""`kafkatool rebuild-index`: indexes and producer snapshots from the log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.options import (
+    ApplyOpt,
+    BackupDirOpt,
+    CacheOpt,
+    DebugOpt,
+    FilesFromOpt,
+    FormatOpt,
+    MaxRateOpt,
+    NoProgressOpt,
+    NulOpt,
+    OfflineOpt,
+    PathsArg,
+    QuietOpt,
+    RawOpt,
+    SetOpt,
+    UndoOpt,
+    VerboseOpt,
+    epilog,
+    guest,
+    talk,
+)
+from kafkatool.commands.render import Format, Rows, Talk, rows
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.partitions import Home, NamedPartition
+    from kafkatool.engine.rebuild import Rebuilding, Rebuilt
+    from kafkatool.engine.source import Guest
+
+EPILOG = epilog(
+    {
+        "kafkatool rebuild-index /var/lib/kafka/data/orders-0": "what is wrong or missing, and the plan",
+        "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": "do it; originals are kept beside",
+        "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": "a broker that is down",
+        "kafkatool rebuild-index --undo /var/lib/kafka/data/rebuild-index.kafkatool-1 --apply": "go back",
+    },
+    4,
+    5,
+)
+
+INTERVAL = "index.interval.bytes"
+
+
+def rebuild_index(
+    paths: PathsArg = None,
+    apply: ApplyOpt = False,
+    offline: OfflineOpt = False,
+    backup_dir: BackupDirOpt = None,
+    undo: UndoOpt = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Write anew what is right but not the same, good snapshots too."),
+    ] = False,
+    settings: SetOpt = None,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    files_from: FilesFromOpt = None,
+    nul: NulOpt = False,
+    max_rate: MaxRateOpt = None,
+    cache: CacheOpt = None,
+    quiet: QuietOpt = False,
+    verbose: VerboseOpt = False,
+    no_progress: NoProgressOpt = False,
+    debug: DebugOpt = False,
+) -> None:
+    """Make .index, .timeindex, .txnindex and producer snapshots from the log, where they are not right.
+
+    Shows every file that is missing or not what the log says: WRONG entries that the log does not bear out,
+    MISSING ones that it calls for. Entries that are all right and dense enough are left alone, as a restarted
+    broker writes them. A snapshot whose checksum is right is believed, and is where the producers of the next
+    segments are counted from. The log itself is never changed: see recover for that.
+    """
+    from kafkatool.commands.plan_rows import STEP_COLUMNS, undo_journal
+
+    speak = talk(quiet, verbose, no_progress)
+    if undo is not None:
+        if paths or files_from:
+            raise UsageError("--undo takes no PATH: the journal knows what was changed")
+        undo_journal(undo, "rebuild-index", speak, fmt, offline=offline, do_apply=apply)
+        return
+    work = _Work(guest(cache, max_rate), speak, settings or [], force=force)
+    homes = work.find(paths or [], files_from, nul)
+    with rows(fmt, STEP_COLUMNS, raw=raw) as out:
+        for home in homes:
+            work.rebuild(home, out, fmt, do_apply=apply, offline=offline, backup_dir=backup_dir)
+    raise typer.Exit(work.exit_code)
+
+
+class _Work:
+    def __init__(self, how: Guest, speak: Talk, settings: Iterable[str], *, force: bool) -> None:
+        from kafkatool.commands.plan_rows import now_ms, parse_settings
+
+        self._guest = how
+        self._talk = speak
+        self._settings = parse_settings(list(settings), [INTERVAL])
+        self._force = force
+        self._now_ms = now_ms()
+        self.exit_code = ExitCode.OK
+
+    def find(self, paths: list[str], files_from: str | None, nul: bool) -> list[Home]:
+        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.paths import expand
+
+        expansion = expand(paths, files_from=files_from, nul=nul, allow_stdin=False)
+        found = find_partitions(expansion.targets, self._guest)
+        for problem in [*expansion.problems, *found.problems]:
+            self._talk.warn(problem)
+            self.exit_code = ExitCode.FAILED
+        return found.homes
+
+    def rebuild(
+        self, home: Home, out: Rows, fmt: Format, *, do_apply: bool, offline: bool, backup_dir: str | None
+    ) -> None:
+        from kafkatool.commands.plan_rows import conclude, step_row, write_row
+        from kafkatool.engine.plan import Applying
+        from kafkatool.engine.rebuild import as_plan
+        from kafkatool.engine.topic_settings import topic_settings
+
+        known = topic_settings(home.path, self._guest)
+        done = []
+        with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
+            for named in home.partitions:
+                rebuilt = self._one(named, self._how(named, known), advance)
+                done += [rebuilt] if rebuilt is not None else []
+        for part in done:
+            for difference in part.differences:
+                counts = (difference.entries, difference.only_there, difference.only_here)
+                write_row(out, step_row(difference.step, difference.size_before, counts), fmt)
+            self._tell_damage(part, out, fmt)
+        how = Applying(self._now_ms, offline, backup_dir)
+        conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=do_apply)
+
+    def _how(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> Rebuilding:
+        from kafkatool.engine.rebuild import Rebuilding, interval_from
+        from kafkatool.engine.topic_settings import setting
+
+        text = self._settings.get(INTERVAL) or setting(known, named.partition.topic, INTERVAL)
+        return Rebuilding(self._now_ms, interval_from(text), self._force, named.bases)
+
+    def _one(self, named: NamedPartition, how: Rebuilding, advance: object) -> Rebuilt | None:
+        from kafkatool.engine.rebuild import plan_rebuild
+        from kafkatool.errors import KafkatoolError
+
+        try:
+            return plan_rebuild(named.partition, named.log_start, how, self._guest, advance)  # type: ignore[arg-type]
+        except (FileNotFoundError, KafkatoolError) as error:
+            self._talk.warn(f"{named.partition.path}: {error}; left as it is")
+            self.exit_code = ExitCode.FAILED
+            return None
+
+    def _tell_damage(self, part: Rebuilt, out: Rows, fmt: Format) -> None:
+        from kafkatool.commands.log_rows import Place, damage_row, damage_sentence
+
+        for path, damage in part.damage:
+            place = Place.of(path, self._guest)
+            if fmt is Format.ndjson:
+                out.write(damage_row(place, damage))
+            else:
+                self._talk.warn(damage_sentence(place, damage))
+        if part.damage:
+            directory = os.path.basename(os.path.abspath(part.partition.path))
+            self._talk.warn(f"{directory}: transactions and snapshots behind the damage are left as they are")
+            if self.exit_code is ExitCode.OK:
+                self.exit_code = ExitCode.FOUND

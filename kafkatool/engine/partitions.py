@@ -1,0 +1,123 @@
+"""The partitions behind what was named, by the log directory they are in: that is what a plan is made for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir, read_partition
+from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.source import Guest
+from kafkatool.errors import KafkatoolError, UsageError
+from kafkatool.format.names import base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPartition:
+    """A partition, with what the checkpoints of its log directory say of it; None where they say nothing."""
+
+    partition: Partition
+    log_start: int | None
+    recovery_point: int | None
+    bases: frozenset[int] | None = None
+    """Only these segments are meant; None: all."""
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(segment.log.size for segment in self.partition.live_segments if segment.log)
+
+
+@dataclass(slots=True)
+class Home:
+    """One log directory and those of its partitions that are meant."""
+
+    path: str
+    log_dir: LogDir
+    is_whole: bool = False
+    partitions: list[NamedPartition] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    homes: list[Home] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
+    """What is meant, a home for every log directory, partitions in the order of their names.
+
+    A partition that waits to be deleted is meant only where it is named itself.
+    """
+    named: dict[str, set[str]] = {}
+    files: dict[str, set[int]] = {}
+    whole: list[str] = []
+    for target in targets:
+        path = os.path.normpath(target.path)
+        if isinstance(target, LogDirTarget):
+            named.setdefault(path, set())
+            whole.append(path)
+        elif isinstance(target, PartitionTarget):
+            named.setdefault(_parent(path), set()).add(path)
+        elif isinstance(target, FileTarget):
+            directory = os.path.dirname(path) or "."
+            named.setdefault(_parent(directory), set()).add(directory)
+            files.setdefault(directory, set()).add(_base(path))
+    found = Found()
+    for home, directories in named.items():
+        _read_home(found, home, directories, files, guest, is_whole=home in whole)
+    return found
+
+
+def _parent(path: str) -> str:
+    """The directory that a directory lies in, as it was spelled where that is possible."""
+    if os.path.basename(path) in ("", ".", ".."):
+        return os.path.dirname(os.path.abspath(path))
+    return os.path.dirname(path) or "."
+
+
+def _base(path: str) -> int:
+    base = base_offset(os.path.basename(path))
+    if base is None:
+        raise UsageError(f"{path}: not a file of a segment")
+    return base
+
+
+def _read_home(
+    found: Found,
+    path: str,
+    directories: set[str],
+    files: dict[str, set[int]],
+    guest: Guest,
+    *,
+    is_whole: bool,
+) -> None:
+    log_dir = read_log_dir(path, guest) if is_whole else _top_of(path, guest)
+    found.problems += [f"{one.path}: {one.message}" for one in log_dir.problems if not one.vanished]
+    home = Home(path, log_dir, is_whole)
+    partitions = {os.path.normpath(one.path): one for one in log_dir.partitions}
+    for directory in sorted(directories - partitions.keys()):
+        try:
+            partitions[directory] = read_partition(directory, [], guest)
+        except KafkatoolError as error:
+            found.problems.append(str(error))
+    for directory, partition in sorted(partitions.items()):
+        if directory not in directories and (not is_whole or partition.state is PartitionState.DELETED):
+            continue
+        bases = files.get(directory) if directory in files else None
+        home.partitions.append(_named(partition, log_dir, frozenset(bases) if bases else None))
+    found.homes.append(home)
+
+
+def _top_of(path: str, guest: Guest) -> LogDir:
+    """The checkpoints of a log directory of which only some partitions were named."""
+    log_dir = read_log_dir(path, guest)
+    log_dir.problems = [one for one in log_dir.problems if os.path.dirname(one.path) == path]
+    return log_dir
+
+
+def _named(partition: Partition, log_dir: LogDir, bases: frozenset[int] | None) -> NamedPartition:
+    if partition.topic is None or partition.partition is None:
+        return NamedPartition(partition, None, None, bases)
+    key = (partition.topic, partition.partition)
+    return NamedPartition(partition, log_dir.log_starts.get(key), log_dir.recovery_points.get(key), bases)

@@ -1,0 +1,323 @@
+"""From the log to everything that can be derived from it: indexes, and the producers' snapshots.
+
+    .index .timeindex   from all good batches, by the broker's accounting, with the entry that closes them
+    .txnindex           from replayed producers, as far as the log is whole from the state it starts with
+    .snapshot           where one is garbled, or missing at the base of a segment: the nearest older good one,
+                        and the batches since; one whose checksum is right is believed unless forced
+
+Entries are compared, not bytes: zeros that a broker reserved behind the entries of the segment it writes to
+are no difference; in a closed segment they are, because a broker counts them as entries. A broker that was
+restarted begins to count anew: an index whose entries are all right, and dense enough, is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
+from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
+from kafkatool.engine.plan import Plan, Step, write
+from kafkatool.engine.producer_state import ProducerStates
+from kafkatool.engine.source import Guest, open_source, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds, offset_index, time_index, txn_index
+from kafkatool.format.names import FileState, segment_file
+from kafkatool.format.producer_snapshot import ProducerState, read_snapshot, write_snapshot
+
+COMMAND = "rebuild-index"
+
+_Suffices = Callable[[bytes, bytes, Segment], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """How to rebuild: bytes between index entries, and whether good snapshots are made anew too."""
+
+    now_ms: int
+    interval: int = DEFAULT_INTERVAL
+    force: bool = False
+    bases: frozenset[int] | None = None
+    """Only these segments; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One side file that is not what the log says, and the step that makes it so."""
+
+    step: Step
+    kind: str
+    entries: int
+    only_there: int
+    """Entries of the file that the log does not bear out."""
+    only_here: int
+    """Entries that the file lacks."""
+    size_before: int | None
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What is to be done for one partition."""
+
+    partition: Partition
+    differences: list[Difference] = field(default_factory=list)
+    damage: list[tuple[str, Damage]] = field(default_factory=list)
+    files: int = 0
+    """Side files that were looked at."""
+
+    @property
+    def stage(self) -> tuple[Step, ...]:
+        return tuple(difference.step for difference in self.differences)
+
+
+def plan_rebuild(
+    partition: Partition,
+    log_start: int | None,
+    how: Rebuilding,
+    guest: Guest,
+    advance: Callable[[int], None] | None = None,
+) -> Rebuilt:
+    """Compare the side files of a partition with its log; nothing is changed.
+
+    Raises KafkatoolError where a log cannot be read.
+    """
+    return _Rebuilder(partition, log_start, how, guest).run(advance)
+
+
+def as_plan(log_dir: str, rebuilt: Iterable[Rebuilt]) -> Plan:
+    """All of it as one plan."""
+    return Plan(COMMAND, log_dir, (tuple(step for part in rebuilt for step in part.stage),))
+
+
+class _Rebuilder:
+    def __init__(self, partition: Partition, log_start: int | None, how: Rebuilding, guest: Guest) -> None:
+        self.result = Rebuilt(partition)
+        self.how = how
+        self.guest = guest
+        self.segments = [s for s in partition.live_segments if s.log is not None]
+        self.start = max([log_start or 0, *(s.base_offset for s in self.segments[:1])])
+        self.snapshots = {
+            entry.offset: entry
+            for entry in partition.other_files
+            if entry.kind is kinds.PRODUCER_SNAPSHOT
+            and entry.state is FileState.LIVE
+            and entry.offset is not None
+        }
+        self.states: ProducerStates | None = ProducerStates()
+
+    def run(self, advance: Callable[[int], None] | None) -> Rebuilt:
+        bases = [segment.base_offset for segment in self.segments]
+        if not bases:
+            return self.result
+        self._load_first(bases[0])
+        for segment in self._needed(bases):
+            log = segment.log
+            assert log is not None
+            if segment.base_offset != bases[0]:
+                self._snapshot(segment.base_offset)
+            there = {kind.name: self._entries(segment, kind) for kind in _INDEXES}
+            claims = Claims(segment.base_offset, *(used for _file, used in there.values()))
+            with open_source(log.path, self.guest) as source:
+                built = index_segment(source, segment.base_offset, self.how.interval, self.states, claims)
+            damage = [damage for damage in built.damage if not _is_reserved(damage, segment)]
+            if damage:
+                self.states = None  # what follows cannot be told from here on
+                self.result.damage += [(log.path, one) for one in damage]
+            if self._is_wanted(segment.base_offset):
+                self._compare(segment, built, claims)
+            if advance:
+                advance(log.size)
+        self._last_snapshot(bases[-1], built.next_offset)
+        return self.result
+
+    def _is_wanted(self, base: int) -> bool:
+        return self.how.bases is None or base in self.how.bases
+
+    def _needed(self, bases: list[int]) -> Iterator[Segment]:
+        """The segments to be walked: those wanted, and those before them back to a good snapshot."""
+        first = 0
+        if self.how.bases is not None:
+            wanted = [at for at, base in enumerate(bases) if base in self.how.bases]
+            first = min(wanted, default=len(bases) - 1)
+            while first > 0 and (self.how.force or self._read(bases[first]) is None):
+                first -= 1
+        yield from self.segments[first:]
+
+    # --- producers ------------------------------------------------------------------------------------
+
+    def _load_first(self, base: int) -> None:
+        """Begin with the newest good snapshot at or below the first segment; else with no producers."""
+        assert self.states is not None
+        self.states.clear(base)
+        for offset in sorted((offset for offset in self.snapshots if offset <= base), reverse=True):
+            rows = self._read(offset)
+            if rows is not None:
+                self.states.load(rows, offset, self.how.now_ms)
+                return
+
+    def _read(self, offset: int) -> list[ProducerState] | None:
+        """The producers of a snapshot; None unless there is one and it is whole."""
+        entry = self.snapshots.get(offset)
+        if entry is None:
+            return None
+        try:
+            return read_snapshot(read_small_file(entry.path, self.guest))
+        except (FormatError, FileNotFoundError):
+            return None
+
+    def _snapshot(self, base: int) -> None:
+        """The snapshot at the base of a segment: believed, or made from the producers so far."""
+        there = self._read(base)
+        if there is not None and not self.how.force:
+            # Behind damage this is where what is known begins again.
+            self.states = self.states or ProducerStates()
+            self.states.load(there, base, self.how.now_ms)
+            return
+        if self.states is None or base <= self.start or not self._is_wanted(base):
+            return
+        self.states.end_offset = base
+        self._compare_snapshot(base, there, self.states.rows())
+
+    def _last_snapshot(self, last_base: int, log_end: int) -> None:
+        """The one that a broker leaves at the end of the log when it stops; never missed, only mended."""
+        if log_end == last_base or log_end not in self.snapshots or self.states is None:
+            return
+        there = self._read(log_end)
+        if (there is None or self.how.force) and self._is_wanted(last_base):
+            self._compare_snapshot(log_end, there, self.states.rows())
+
+    def _compare_snapshot(
+        self, offset: int, there: list[ProducerState] | None, rows: list[ProducerState]
+    ) -> None:
+        self.result.files += 1
+        if there is not None and sorted(there) == sorted(rows):
+            return
+        entry = self.snapshots.get(offset)
+        old, new = set(there or ()), set(rows)
+        self._add(
+            entry,
+            segment_file(offset, ".snapshot"),
+            write_snapshot(rows),
+            "missing" if entry is None else "garbled" if there is None else "not what the log says",
+            kinds.PRODUCER_SNAPSHOT.name,
+            (len(rows), len(old - new), len(new - old)),
+        )
+
+    # --- indexes --------------------------------------------------------------------------------------
+
+    def _entries(self, segment: Segment, kind: kinds.FileKind) -> tuple[bytes, bytes]:
+        """What an index file holds, and the front of it that is entries."""
+        entry = segment.file(kind)
+        there = read_small_file(entry.path, self.guest, limit=1 << 31) if entry is not None else b""
+        return there, there[: _SHAPES[kind.name][1](there)]
+
+    def _compare(self, segment: Segment, built: Indexed, claims: Claims) -> None:
+        offsets, times = bytes(built.offset_entries), bytes(built.time_entries)
+        believed = not self.how.force
+        self._compare_index(
+            segment, kinds.OFFSET_INDEX, offsets, believed and claims.offsets_hold, _is_dense_enough
+        )
+        self._compare_index(
+            segment, kinds.TIME_INDEX, times, believed and claims.times_hold, _reaches_the_end
+        )
+        if self.states is not None and (segment.file(kinds.TXN_INDEX) is not None or built.aborted):
+            self._compare_index(segment, kinds.TXN_INDEX, built.txn_entries, False, _never)
+
+    def _compare_index(
+        self, segment: Segment, kind: kinds.FileKind, wanted: bytes, is_right: bool, suffices: _Suffices
+    ) -> None:
+        self.result.files += 1
+        entry = segment.file(kind)
+        there, used = self._entries(segment, kind)
+        is_active = segment.state is SegmentState.ACTIVE
+        is_good = used == wanted or (is_right and suffices(used, wanted, segment))
+        if entry is not None and is_good and (there == used or is_active):
+            return
+        size, _end = _SHAPES[kind.name]
+        old, new = _slots(used, size), _slots(wanted, size)
+        why = "missing" if entry is None else "not what the log says"
+        if entry is not None and is_good:
+            why = f"{len(there) - len(used)} bytes behind its entries in a closed segment"
+        self._add(
+            entry,
+            segment_file(segment.base_offset, f".{kind.name}"),
+            wanted,
+            why,
+            kind.name,
+            (len(new), len(old - new), len(new - old)),
+        )
+
+    def _add(
+        self,
+        entry: FileEntry | None,
+        name: str,
+        content: bytes,
+        why: str,
+        kind: str,
+        counts: tuple[int, int, int],
+    ) -> None:
+        path = os.path.join(self.result.partition.path, name)
+        before = entry.size if entry is not None else None
+        self.result.differences.append(Difference(write(path, content, why), kind, *counts, before))
+
+
+def _is_reserved(damage: Damage, segment: Segment) -> bool:
+    """Whether this is the room that a broker reserves with `preallocate` in the segment it writes to."""
+    is_zeros = damage.kind is FindingClass.ZERO_FILLED and damage.severity is Severity.DEGRADED
+    return is_zeros and segment.state is SegmentState.ACTIVE
+
+
+def _is_dense_enough(used: bytes, wanted: bytes, segment: Segment) -> bool:
+    """Whether right entries of an offset index lie at most twice as far apart as those of one walk."""
+    size = segment.log.size if segment.log is not None else 0
+    return _widest(used, size) <= 2 * _widest(wanted, size)
+
+
+def _widest(entries: bytes, size: int) -> int:
+    """The most bytes of the log between two entries."""
+    positions = [0, *(entry.position for entry in offset_index.read_entries(entries)), size]
+    return max(after - before for before, after in pairwise(positions))
+
+
+def _reaches_the_end(used: bytes, wanted: bytes, segment: Segment) -> bool:
+    """Whether right entries of a time index are many enough, and the last is the segment's last.
+
+    While a segment is written to it lacks the entry that is added when it is closed.
+    """
+    last = used[-time_index.ENTRY_SIZE :] == wanted[-time_index.ENTRY_SIZE :]
+    is_active = segment.state is SegmentState.ACTIVE
+    return (last or is_active) and 2 * len(used) + 2 * time_index.ENTRY_SIZE >= len(wanted)
+
+
+def _never(used: bytes, wanted: bytes, segment: Segment) -> bool:
+    return False
+
+
+def _txn_end(buf: bytes) -> int:
+    return len(buf) // txn_index.ENTRY_SIZE * txn_index.ENTRY_SIZE
+
+
+_INDEXES = (kinds.OFFSET_INDEX, kinds.TIME_INDEX)
+_SHAPES: dict[str, tuple[int, Callable[[bytes], int]]] = {
+    kinds.OFFSET_INDEX.name: (offset_index.ENTRY_SIZE, offset_index.entries_end),
+    kinds.TIME_INDEX.name: (time_index.ENTRY_SIZE, time_index.entries_end),
+    kinds.TXN_INDEX.name: (txn_index.ENTRY_SIZE, _txn_end),
+}
+
+
+def _slots(buf: bytes, size: int) -> set[bytes]:
+    return {buf[at : at + size] for at in range(0, len(buf), size)}
+
+
+def interval_from(text: str | None) -> int:
+    """`index.interval.bytes` as set somewhere; the default where it is not."""
+    if text is None:
+        return DEFAULT_INTERVAL
+    try:
+        value = int(text)
+    except ValueError:
+        raise KafkatoolError(f"index.interval.bytes={text} is not a number") from None
+    return value
