@@ -62,6 +62,9 @@ class BrokerFailedError(Exception):
 class Broker:
     """One broker and controller; everything it writes lies under `root`, which is removed at the end."""
 
+    heap = "512m"
+    started_words = b"Kafka Server started"
+
     def __init__(
         self,
         version: str = peers.NEWEST,
@@ -206,7 +209,7 @@ class Broker:
     def _java(self, *words: str) -> list[str]:
         return [
             peers.require_java(),
-            *("-Xmx512m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(f"-Xmx{self.heap}", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dlog4j2.disable.jmx=true"),
             *("-cp", self._classpath),
             *words,
@@ -215,7 +218,7 @@ class Broker:
     def _wait_until_started(self, seen: int) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline and self.running:
-            if b"Kafka Server started" in self._said_since(seen):
+            if self.started_words in self._said_since(seen):
                 return
             time.sleep(0.05)
         tail = self._said_since(seen)[-4000:].decode(errors="replace")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.kafka import peers
-from tests.kafka.making import dirs, internal, legacy, logs, tiered
+from tests.kafka.making import dirs, internal, legacy, logs, replicas, tiered
 from tests.kafka.making.golden_runs import make_goldens
 
 _BOTH = (peers.NEWEST, peers.OLDEST)
@@ -24,6 +24,7 @@ PARTS: dict[str, list[Callable[[], None]]] = {
     "internal": [partial(internal.make_internal, version) for version in ("4.3.1", "4.0.2", "3.9.2")],
     "dirs": [dirs.make_dirs],
     "tiered": [partial(tiered.make_tiered, version) for version in _BOTH],
+    "replicas": [replicas.make_replicas],
     "goldens": [make_goldens],
 }
 

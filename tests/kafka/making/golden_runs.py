@@ -33,6 +33,9 @@ _LOG_MODES: tuple[list[str], ...] = (
 _INDEX_MODES: tuple[list[str], ...] = ([], ["--verify-index-only"], ["--index-sanity-check"])
 _DECODER_CLASS = "org.apache.kafka.tools.api.%sDecoder"
 
+# Whole log directories: the batches of each log, once; the other modes have cases of their own.
+_PLAIN = ("log-dir", "replicas")
+
 # Values of many kilobytes: what they look like printed proves nothing that another case does not.
 _BLOCKS = ("log/blocks", "odd/lz4-blocks")
 
@@ -112,7 +115,7 @@ def calls(case: Path) -> Iterator[Call]:
         for mode in _modes_of_log(name, path):
             yield _call(case, path, mode=mode)
     yield from _part_of_log(case, logs)
-    for path in files if case.parent.name != "log-dir" else ():
+    for path in files if case.parent.name not in _PLAIN else ():
         if path.parent.name == "remote-log-index-cache":
             continue  # without a log beside it the tool can do nothing with an index
         if path.suffix in (".index", ".timeindex"):
@@ -132,7 +135,7 @@ def _modes_of_log(name: str, path: Path) -> Iterator[list[str]]:
     if path.name == "bootstrap.checkpoint":
         topic = "__cluster_metadata"
     decoder = _DECODERS.get(topic)
-    if name.startswith("log-dir/"):
+    if name.split("/")[0] in _PLAIN:
         yield []
         return
     if decoder:
@@ -150,7 +153,7 @@ def _modes_of_log(name: str, path: Path) -> Iterator[list[str]]:
 
 def _part_of_log(case: Path, logs: list[Path]) -> Iterator[Call]:
     """`--max-bytes` once a case: in the middle of the largest log."""
-    if case.parent.name == "log-dir":
+    if case.parent.name in _PLAIN:
         return
     largest = max(logs, key=lambda path: path.stat().st_size, default=None)
     if largest is not None and (size := largest.stat().st_size) > 1:
