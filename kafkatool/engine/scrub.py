@@ -19,15 +19,16 @@ from kafkatool.engine.verify_log import LogFacts
 from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.checksum import crc32c
+from kafkatool.format.kinds import UNKNOWN, kind_of
 
 VERSION = 1
 SAVE_EVERY = 30.0  # seconds
 TAIL = 4096
 _MOST_PRODUCERS = 10_000
 _KEPT = (
-    *("start", "stop", "first_offset", "last_offset", "last_position", "batches", "records"),
-    *("max_timestamp", "max_filled_timestamp", "epochs", "holes", "thinned", "has_legacy"),
-    *("times_from", "times_to", "first_time_ms"),
+    *("start", "stop", "first_offset", "last_offset", "last_position", "previous_offset"),
+    *("batches", "records", "max_timestamp", "max_filled_timestamp", "epochs"),
+    *("holes", "thinned", "has_legacy", "times_from", "times_to", "first_time_ms"),
 )
 
 
@@ -95,6 +96,16 @@ class Scrub:
         except OSError as error:
             raise KafkatoolError(f"{self.path}: {error.strerror}") from None
         self._saved = time.monotonic()
+
+
+def lies_in_a_log_dir(path: str) -> bool:
+    """Whether a file of that name would stand among a broker's own."""
+    directory = os.path.dirname(os.path.abspath(path))
+    for above in (directory, os.path.dirname(directory)):
+        with suppress(OSError):
+            if any(kind_of(name).kind is not UNKNOWN for name in os.listdir(above)):
+                return True
+    return False
 
 
 def _load(path: str) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class LogFacts:
     first_offset: int | None = None
     last_offset: int = -1
     last_position: int = 0
+    previous_offset: int = -1
+    """The last offset of the batch before the last: which of two is wrong shows only when a third comes."""
     batches: int = 0
     records: int = 0
     max_timestamp: int = -1
@@ -136,6 +138,7 @@ def _joined(a: LogFacts, b: LogFacts) -> LogFacts:
         b,
         start=a.start,
         first_offset=a.first_offset if a.first_offset is not None else b.first_offset,
+        previous_offset=b.previous_offset if b.batches > 1 else a.last_offset,
         batches=a.batches + b.batches,
         records=a.records + b.records,
         max_timestamp=max(a.max_timestamp, b.max_timestamp),
@@ -180,7 +183,6 @@ class _Walk:
         self.knows_times = before is not None or split.start == 0
         self.bad: list[tuple[int, int]] = []
         self.flip_budget = _FLIP_BUDGET
-        self.before_last = -1
 
     def run(self) -> LogFacts:
         facts = self.facts
@@ -202,6 +204,7 @@ class _Walk:
         newest, filled, thinned = facts.max_timestamp, facts.max_filled_timestamp, facts.thinned
         epoch = facts.epochs[-1][0] if facts.epochs else None
         base = last_position = 0
+        previous = facts.previous_offset
         is_plain, want = True, WINDOW
         next_position = self._next_position()
         next_timed = self._next_timed() if self.knows_times else -1
@@ -246,7 +249,7 @@ class _Walk:
                     facts.first_offset = base
                 batches += 1
                 records += count
-                last, last_position = reach, position
+                previous, last, last_position = last, reach, position
                 facts.epochs[-1][2] = base
                 position += size
                 at += size
@@ -263,7 +266,7 @@ class _Walk:
             else:
                 want = size
         if batches > facts.batches:
-            facts.last_offset, facts.last_position = last, last_position
+            facts.last_offset, facts.last_position, facts.previous_offset = last, last_position, previous
         facts.stop, facts.batches, facts.records = position, batches, records
         facts.max_timestamp, facts.max_filled_timestamp, facts.thinned = newest, filled, thinned
         if not self.knows_times and next_timed < 0:
@@ -419,7 +422,7 @@ class _Walk:
             facts.first_offset = base
         facts.batches += 1
         facts.records += header.records_count if isinstance(header, BatchHeader) else 1
-        self.before_last = facts.last_offset
+        facts.previous_offset = facts.last_offset
         facts.last_offset, facts.last_position = last, batch.position
 
     def _account_v2(self, header: BatchHeader, batch: Batch) -> None:
@@ -455,7 +458,7 @@ class _Walk:
             expected, severity = f"a last offset of {base} or above", Severity.DEGRADED
             message = "its last offset is below its first"
         elif facts.batches and base <= facts.last_offset:
-            if base == self.before_last + 1 and self._blame_the_one_before(base):
+            if base > facts.previous_offset and self._blame_the_one_before(base):
                 return True
             expected, severity = f"an offset above {facts.last_offset}", Severity.DEGRADED
             message = f"offset {base} follows offset {facts.last_offset}"
@@ -465,7 +468,7 @@ class _Walk:
         return False
 
     def _blame_the_one_before(self, base: int) -> bool:
-        """This batch goes on where the one before the last ended: so it is the last that is wrong."""
+        """This batch fits behind the one before the last: then it is the last that is too high."""
         facts = self.facts
         raw = self.source.read(facts.last_position, HEADER_SIZE)
         wrong = int.from_bytes(raw[:8], "big", signed=True)
@@ -478,8 +481,8 @@ class _Walk:
                 size,
                 wrong,
                 facts.last_offset,
-                f"an offset from {self.before_last + 1} to {base - 1}",
-                f"offset {wrong} stands between offsets {self.before_last} and {base}",
+                f"an offset from {self.facts.previous_offset + 1} to {base - 1}",
+                f"offset {wrong} stands between offsets {self.facts.previous_offset} and {base}",
                 Severity.DEGRADED,
             )
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.cluster_view import ClusterView
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import closing_time_problem, offset_index_problems, time_index_problems
@@ -167,7 +169,7 @@ class _Judge:
         if entry is not None:
             return entry.path
         assert segment.log is not None
-        return segment.log.path.replace(".log", f".{kind.name}")
+        return sibling_file(segment.log.path, f".{kind.name}") or segment.log.path
 
     def _severe(self, damage: Damage, kind: kinds.FileKind, segment: Segment) -> Damage:
         """After a clean shutdown a broker finds the end of the log by the index, and does not forgive it."""
@@ -192,7 +194,8 @@ class _Judge:
         assert segment.log is not None
         size = max(segment.log.size, facts.stop)
         yield from offset_index_problems(data, size, is_active=segment.state is SegmentState.ACTIVE)
-        yield from facts.index_damages
+        if not _has_bad_offset(facts):
+            yield from facts.index_damages
 
     def _time_index(self, at: int, segment: Segment, facts: LogFacts) -> Iterator[Damage]:
         data = self._data(segment, kinds.TIME_INDEX)
@@ -202,7 +205,8 @@ class _Judge:
             return
         is_closed = segment.state is SegmentState.CLOSED
         yield from time_index_problems(data, is_active=not is_closed)
-        yield from facts.time_damages
+        if not _has_bad_offset(facts):
+            yield from facts.time_damages
         if is_closed and facts.batches and not facts.damages and not facts.time_damages:
             damage = closing_time_problem(
                 data,
@@ -221,7 +225,13 @@ class _Judge:
         yield state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
 
     def _data(self, segment: Segment, kind: kinds.FileKind) -> bytes | None:
-        return self._read(segment.file(kind))
+        entry = segment.file(kind)
+        if entry is None and self.place.is_partial and segment.log is not None:
+            # Only the log was named; what stands beside it was held against it all the same.
+            path = sibling_file(segment.log.path, f".{kind.name}")
+            with suppress(FileNotFoundError, KafkatoolError):
+                return None if path is None else read_small_file(path, self.guest)
+        return self._read(entry)
 
     def _read(self, entry: FileEntry | None) -> bytes | None:
         if entry is None:
@@ -437,6 +447,11 @@ class _Judge:
             elif not segment.is_live:
                 path = (segment.log or segment.files[0]).path
                 yield self._finding(None, path, _leftover(segment))
+
+
+def _has_bad_offset(facts: LogFacts) -> bool:
+    """An index that contradicts a wrong offset is not to blame for it."""
+    return any(damage.kind is FindingClass.BAD_OFFSET for damage in facts.damages)
 
 
 def _leftover(segment: Segment) -> Damage:

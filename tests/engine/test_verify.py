@@ -1,0 +1,525 @@
+"""Every kind of damage that files can do to each other is found, and nothing that is right is blamed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from struct import pack_into
+
+import pytest
+
+from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.engine.paths import directory_target
+from kafkatool.engine.verify_report import Finding
+from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch
+from kafkatool.format.checkpoint import (
+    EpochStart,
+    PartitionOffset,
+    write_leader_epochs,
+    write_offset_checkpoint,
+)
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import ENTRY as OFFSET_ENTRY
+from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.time_index import ENTRY as TIME_ENTRY
+from kafkatool.format.txn_index import AbortedTxn
+from kafkatool.format.txn_index import write_entries as write_txn_index
+from tests.engine.partitions_to_verify import (
+    OTHER_ID,
+    SEGMENT,
+    TIME,
+    batch,
+    change,
+    findings,
+    flip,
+    kinds_of,
+    state,
+    write_log_dir,
+    write_partition,
+    write_segment,
+)
+from tests.goldens import FIXTURES
+
+SIZE = len(batch(0))
+F = FindingClass
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return write_log_dir(tmp_path / "logs", isr=[1])
+
+
+@pytest.fixture
+def partition(log_dir: Path) -> Path:
+    return log_dir / "orders-0"
+
+
+def only(found: list[Finding]) -> Finding:
+    assert len(found) == 1, found
+    return found[0]
+
+
+def closed(partition: Path, extension: str) -> Path:
+    """A file of the second of three segments."""
+    return partition / segment_file(SEGMENT, extension)
+
+
+def active(partition: Path, extension: str) -> Path:
+    return partition / segment_file(2 * SEGMENT, extension)
+
+
+# --- what is right ----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_wrong_with_a_healthy_directory(log_dir: Path) -> None:
+    assert findings(log_dir, deep=True, least=Severity.NOTE) == []
+
+
+# Not left so by a broker: records out of order, made by hand; and a swap that a broker was killed in.
+EXCEPTIONS = {
+    "odd/records": {F.BAD_RECORD},
+    "leftovers/swap-3.9": {F.OVERLAP},
+    "leftovers/swap-4.3": {F.OVERLAP},
+}
+CASES = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.glob("*/*") if path.is_dir())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_wrong_with_what_a_broker_left(case: str) -> None:
+    path = FIXTURES / case
+    paths = [path] if directory_target(str(path)) else [p for p in sorted(path.iterdir()) if p.is_dir()]
+    paths = [p for p in paths if directory_target(str(p))]
+    groups = [paths] if not case.startswith("replicas/") else [[p] for p in paths]
+    for group in groups:
+        assert set(kinds_of(findings(*group, deep=True))) == EXCEPTIONS.get(case, set()), case
+
+
+def test_index_entries_for_groups_of_batches_are_as_they_should_be(partition: Path) -> None:
+    entries = OFFSET_ENTRY.pack(5, 2 * SIZE) + OFFSET_ENTRY.pack(9, 6 * SIZE)
+    closed(partition, ".index").write_bytes(entries)
+    assert findings(partition) == []
+
+
+def test_the_zeros_behind_the_entries_of_the_active_segment_are_as_they_should_be(partition: Path) -> None:
+    os.truncate(active(partition, ".index"), 8 << 10)
+    os.truncate(active(partition, ".timeindex"), 12 << 10)
+    assert findings(partition) == []
+
+
+def test_producers_that_expired_may_be_missing_in_a_snapshot(partition: Path) -> None:
+    (partition / segment_file(SEGMENT, ".snapshot")).write_bytes(write_snapshot([]))
+    assert findings(partition) == []
+
+
+# --- batches ----------------------------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_is_named(partition: Path) -> None:
+    flip(closed(partition, ".log"), 3 * SIZE + 200, 5)
+    found = only(findings(partition))
+    assert found.damage.kind is F.BIT_FLIP
+    assert found.damage.severity is Severity.LOSS
+    assert f"bit 5 of byte {3 * SIZE + 200}" in found.damage.message
+    assert (found.damage.first_offset, found.damage.last_offset) == (SEGMENT + 3, SEGMENT + 3)
+    assert found.below_recovery_point is True
+
+
+def test_a_flipped_bit_in_a_length_is_named(partition: Path) -> None:
+    flip(closed(partition, ".log"), 3 * SIZE + 10, 1)
+    found = only(findings(partition))
+    assert found.damage.kind is F.BIT_FLIP
+    assert f"byte {3 * SIZE + 10}" in found.damage.message
+
+
+def test_two_flipped_bits_are_a_bad_checksum(partition: Path) -> None:
+    flip(active(partition, ".log"), 100, 5)
+    flip(active(partition, ".log"), 150, 1)
+    found = only(findings(partition))
+    assert found.damage.kind is F.BAD_CRC
+    assert found.below_recovery_point is False
+
+
+def test_an_offset_that_is_too_high_is_blamed_on_its_own_batch(partition: Path) -> None:
+    flip(closed(partition, ".log"), 4 * SIZE + 7, 6)
+    found = only(findings(partition))
+    assert (found.damage.kind, found.damage.position) == (F.BAD_OFFSET, 4 * SIZE)
+
+
+def test_a_batch_below_its_segment_keeps_a_broker_from_starting(partition: Path) -> None:
+    change(closed(partition, ".log"), lambda data: pack_into(">q", data, 0, 3))
+    found = findings(partition)
+    assert found[0].damage.kind is F.BAD_OFFSET
+    assert found[0].damage.severity is Severity.NO_START
+
+
+def test_a_batch_too_far_above_its_segment_keeps_a_broker_from_starting(partition: Path) -> None:
+    flip(closed(partition, ".log"), 4 * SIZE + 3, 0)
+    found = only(findings(partition))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_OFFSET, Severity.NO_START)
+    assert found.damage.position == 4 * SIZE
+
+
+def test_a_torn_tail_is_found(partition: Path) -> None:
+    log = active(partition, ".log")
+    os.truncate(log, log.stat().st_size - 5)
+    assert F.TORN_TAIL in kinds_of(findings(partition))
+
+
+def test_zeros_in_the_middle_are_found(partition: Path) -> None:
+    def edit(data: bytearray) -> None:
+        data[4 * SIZE : 5 * SIZE] = bytes(SIZE)
+
+    change(closed(partition, ".log"), edit)
+    assert kinds_of(findings(partition)) == [F.ZERO_FILLED]
+
+
+def test_the_zeros_of_a_preallocated_active_log_are_only_noted(partition: Path) -> None:
+    os.truncate(active(partition, ".log"), 1 << 20)
+    assert findings(partition) == []
+    assert kinds_of(findings(partition, least=Severity.NOTE)) == [F.ZERO_FILLED]
+
+
+def test_an_unknown_magic_is_found(partition: Path) -> None:
+    change(closed(partition, ".log"), lambda data: data.__setitem__(4 * SIZE + 16, 7))
+    assert kinds_of(findings(partition)) == [F.BAD_MAGIC]
+
+
+def resealed(offset: int, **changes: int) -> bytes:
+    """A batch whose checksum matches and whose header does not tell the truth."""
+    raw = batch(offset)
+    header: BatchHeader = read_header(raw)._replace(**changes)
+    return seal(header, raw[61:])
+
+
+@pytest.mark.parametrize("changes", [{"records_count": 2}, {"max_timestamp": TIME - 1}])
+def test_records_that_do_not_fit_their_batch_are_found_with_deep(
+    tmp_path: Path, changes: dict[str, int]
+) -> None:
+    write_segment(tmp_path, 0, [batch(0), resealed(1, **changes), batch(2)], is_active=True)
+    log = tmp_path / segment_file(0, ".log")
+    (tmp_path / segment_file(0, ".timeindex")).unlink()
+    assert findings(log) == []
+    assert kinds_of(findings(log, deep=True)) == [F.BAD_RECORD]
+
+
+def test_a_leader_epoch_that_falls_is_found(partition: Path) -> None:
+    flip(closed(partition, ".log"), 4 * SIZE + 15, 1)
+    found = findings(partition)
+    assert F.BAD_METADATA in kinds_of(found)
+    assert "leader epoch 0 follows leader epoch 2" in found[0].damage.message
+
+
+# --- indexes ----------------------------------------------------------------------------------------------
+
+
+def offset_entry(path: Path, slot: int, relative_offset: int, position: int) -> None:
+    change(path, lambda data: OFFSET_ENTRY.pack_into(data, 8 * slot, relative_offset, position))
+
+
+def time_entry(path: Path, slot: int, time_ms: int, relative_offset: int) -> None:
+    change(path, lambda data: TIME_ENTRY.pack_into(data, 12 * slot, time_ms, relative_offset))
+
+
+def test_an_index_entry_into_the_middle_of_a_batch_is_found(partition: Path) -> None:
+    offset_entry(closed(partition, ".index"), 1, 4, 4 * SIZE + 3)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_an_index_entry_that_leads_too_far_is_found(partition: Path) -> None:
+    offset_entry(closed(partition, ".index"), 1, 3, 4 * SIZE)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_an_index_out_of_order_is_found(partition: Path) -> None:
+    offset_entry(closed(partition, ".index"), 3, 1, 8 * SIZE)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_an_index_that_leads_behind_the_log_is_stale(partition: Path) -> None:
+    offset_entry(closed(partition, ".index"), 4, 10, 1 << 20)
+    assert kinds_of(findings(partition)) == [F.STALE_INDEX]
+
+
+def test_an_index_cut_short_is_found(partition: Path) -> None:
+    os.truncate(closed(partition, ".index"), 12)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_zeros_behind_the_entries_of_a_closed_segment_are_found(partition: Path) -> None:
+    os.truncate(closed(partition, ".index"), 8 << 10)
+    os.truncate(closed(partition, ".timeindex"), 12 << 10)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX, F.BAD_INDEX]
+
+
+def test_a_lying_index_of_the_active_segment_matters_more_after_a_clean_shutdown(log_dir: Path) -> None:
+    index = active(log_dir / "orders-0", ".index")
+    offset_entry(index, 1, 3, 4 * SIZE)
+    assert only(findings(log_dir)).damage.severity is Severity.DEGRADED
+    (log_dir / ".kafka_cleanshutdown").write_bytes(b"")
+    assert only(findings(log_dir)).damage.severity is Severity.NO_START
+
+
+def test_a_time_that_no_batch_has_is_found(partition: Path) -> None:
+    time_entry(closed(partition, ".timeindex"), 1, TIME + 1000 * (SEGMENT + 5) - 1, 4)
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_a_time_that_makes_a_search_start_too_late_is_found(partition: Path) -> None:
+    time_entry(closed(partition, ".timeindex"), 2, TIME + 1000 * (SEGMENT + 4) + 1, 9)
+    found = kinds_of(findings(partition))
+    assert found
+    assert set(found) == {F.BAD_INDEX}
+
+
+def test_a_closed_segment_without_its_greatest_time_is_found(partition: Path) -> None:
+    os.truncate(closed(partition, ".timeindex"), 24)
+    assert kinds_of(findings(partition)) == [F.STALE_INDEX]
+    os.truncate(closed(partition, ".timeindex"), 0)
+    assert kinds_of(findings(partition)) == [F.STALE_INDEX]
+
+
+@pytest.mark.parametrize("extension", [".index", ".timeindex"])
+def test_a_missing_index_is_found(partition: Path, extension: str) -> None:
+    closed(partition, extension).unlink()
+    found = only(findings(partition))
+    assert found.damage.kind is F.MISSING_FILE
+    assert found.fix == f"kafkatool rebuild-index {partition}"
+
+
+def test_indexes_without_their_log_are_found(partition: Path) -> None:
+    (partition / segment_file(0, ".log")).unlink()
+    assert F.MISSING_FILE in kinds_of(findings(partition))
+
+
+# --- transactions and producers ---------------------------------------------------------------------------
+
+LAST = 3 * SEGMENT - 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        AbortedTxn(0, 9, LAST - 1, LAST, LAST + 1),  # begins too late
+        AbortedTxn(0, 8, LAST - 2, LAST, LAST + 1),  # another producer
+        AbortedTxn(0, 9, LAST - 2, LAST, LAST + 2),  # an impossible last stable offset
+        AbortedTxn(0, 9, LAST - 2, 5, 6),  # a marker of another segment
+    ],
+)
+def test_an_aborted_transaction_that_the_log_does_not_have_is_found(
+    partition: Path, entry: AbortedTxn
+) -> None:
+    active(partition, ".txnindex").write_bytes(write_txn_index([entry]))
+    assert set(kinds_of(findings(partition))) == {F.BAD_INDEX}
+
+
+def test_an_aborted_transaction_that_the_index_does_not_have_is_found(partition: Path) -> None:
+    active(partition, ".txnindex").write_bytes(b"")
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+    active(partition, ".txnindex").unlink()
+    assert kinds_of(findings(partition)) == [F.MISSING_FILE]
+
+
+def test_a_transaction_index_cut_short_is_found(partition: Path) -> None:
+    path = active(partition, ".txnindex")
+    path.write_bytes(path.read_bytes() + b"\0\0\0")
+    assert kinds_of(findings(partition)) == [F.BAD_INDEX]
+
+
+def test_a_snapshot_with_a_bad_checksum_is_found(partition: Path) -> None:
+    flip(closed(partition, ".snapshot"), 20)
+    assert kinds_of(findings(partition)) == [F.BAD_SNAPSHOT]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"last_sequence": 3},
+        {"last_offset": 3},
+        {"producer_epoch": 1},
+        {"timestamp_ms": 5},
+        {"current_txn_first_offset": 2},
+        {"last_offset": SEGMENT},
+        {"producer_id": 77},
+    ],
+)
+def test_a_snapshot_that_contradicts_the_log_is_found(partition: Path, changes: dict[str, int]) -> None:
+    wrong = state(SEGMENT - 1)._replace(**changes)
+    closed(partition, ".snapshot").write_bytes(write_snapshot([wrong]))
+    assert kinds_of(findings(partition)) == [F.BAD_SNAPSHOT]
+
+
+# --- epochs, checkpoints, ids -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entries", "severity"),
+    [
+        ([EpochStart(0, 0), EpochStart(1, 20)], Severity.DEGRADED),  # a later epoch than the batches have
+        ([EpochStart(3, 0), EpochStart(2, 10)], Severity.DEGRADED),  # out of order
+        ([], Severity.DEGRADED),
+    ],
+)
+def test_leader_epochs_that_contradict_the_log_are_found(
+    partition: Path, entries: list[EpochStart], severity: Severity
+) -> None:
+    (partition / "leader-epoch-checkpoint").write_bytes(write_leader_epochs(entries))
+    found = only(findings(partition))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_CHECKPOINT, severity)
+
+
+def test_a_malformed_epoch_file_keeps_a_broker_from_starting(partition: Path) -> None:
+    (partition / "leader-epoch-checkpoint").write_bytes(b"0\n2\n0 0\n")
+    assert only(findings(partition)).damage.severity is Severity.NO_START
+    (partition / "leader-epoch-checkpoint").unlink()
+    assert kinds_of(findings(partition)) == [F.MISSING_FILE]
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("recovery-point-offset-checkpoint", Severity.DEGRADED),
+        ("replication-offset-checkpoint", Severity.DEGRADED),
+        ("log-start-offset-checkpoint", Severity.NO_START),
+        ("cleaner-offset-checkpoint", Severity.DEGRADED),
+    ],
+)
+def test_a_checkpoint_ahead_of_its_log_is_found(log_dir: Path, name: str, severity: Severity) -> None:
+    (log_dir / name).write_bytes(write_offset_checkpoint([PartitionOffset("orders", 0, 1000)]))
+    found = only(findings(log_dir))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_CHECKPOINT, severity)
+    assert kinds_of(findings(log_dir / "orders-0")) == [F.BAD_CHECKPOINT]
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [(b"0\n5\norders 0 3\n", Severity.NO_START), (b"0\n1\norders 0 x\n", Severity.DEGRADED)],
+)
+def test_a_malformed_checkpoint_is_found(log_dir: Path, text: bytes, severity: Severity) -> None:
+    (log_dir / "replication-offset-checkpoint").write_bytes(text)
+    found = only(findings(log_dir))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_CHECKPOINT, severity)
+
+
+def test_a_topic_id_that_the_cluster_does_not_know_is_found(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    metadata = log_dir / "orders-0" / "partition.metadata"
+    metadata.write_bytes(b"version: 0\ntopic_id: " + OTHER_ID.encode())
+    found = only(findings(log_dir))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_METADATA, Severity.NO_START)
+    metadata.write_bytes(b"version: 0\ntopic_id: no")
+    assert kinds_of(findings(log_dir)) == [F.BAD_METADATA]
+
+
+def test_a_malformed_meta_properties_is_found(log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_bytes(b"version=9\n")
+    found = only(findings(log_dir))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_METADATA, Severity.NO_START)
+
+
+def test_an_unknown_directory_keeps_a_broker_from_starting(log_dir: Path) -> None:
+    (log_dir / "lost+found").mkdir()
+    found = only(findings(log_dir))
+    assert (found.damage.kind, found.damage.severity) == (F.BAD_METADATA, Severity.NO_START)
+
+
+def test_two_directories_of_one_broker_may_not_hold_the_same_partition(tmp_path: Path) -> None:
+    one, two = write_log_dir(tmp_path / "a"), write_log_dir(tmp_path / "b")
+    found = only(findings(one, two))
+    assert (found.damage.kind, found.damage.severity) == (F.OVERLAP, Severity.NO_START)
+
+
+def test_two_directories_of_one_broker_may_not_have_two_owners(tmp_path: Path) -> None:
+    one, two = write_log_dir(tmp_path / "a"), write_log_dir(tmp_path / "b")
+    (two / "meta.properties").write_bytes(b"version=1\nnode.id=2\ncluster.id=other\n")
+    assert F.BAD_METADATA in kinds_of(findings(one, two))
+
+
+# --- segments beside each other ---------------------------------------------------------------------------
+
+
+def test_a_missing_segment_is_a_gap(partition: Path) -> None:
+    for extension in (".log", ".index", ".timeindex", ".snapshot"):
+        closed(partition, extension).unlink()
+    gap = next(f for f in findings(partition) if f.damage.kind is F.GAP)
+    assert (gap.damage.first_offset, gap.damage.last_offset) == (SEGMENT, 2 * SEGMENT - 1)
+
+
+def test_a_gap_in_a_compacted_log_is_only_noted(log_dir: Path) -> None:
+    partition = log_dir / "orders-0"
+    for extension in (".log", ".index", ".timeindex", ".snapshot"):
+        closed(partition, extension).unlink()
+    line = [PartitionOffset("orders", 0, 5)]
+    (log_dir / "cleaner-offset-checkpoint").write_bytes(write_offset_checkpoint(line))
+    assert F.GAP not in kinds_of(findings(log_dir))
+    assert F.GAP in kinds_of(findings(log_dir, least=Severity.NOTE))
+
+
+def test_segments_that_hold_the_same_offsets_are_found(partition: Path) -> None:
+    write_segment(partition, 0, [batch(offset) for offset in range(SEGMENT + 3)])
+    found = [f for f in findings(partition) if f.damage.kind is F.OVERLAP]
+    assert (only(found).damage.first_offset, only(found).damage.last_offset) == (SEGMENT, SEGMENT + 2)
+
+
+def test_leftovers_are_told(partition: Path) -> None:
+    for suffix in (".deleted", ".cleaned", ".swap"):
+        (partition / f"{segment_file(SEGMENT, '.log')}{suffix}").write_bytes(batch(SEGMENT))
+    told = [f.damage.severity for f in findings(partition, least=Severity.NOTE)]
+    assert sorted(told) == [Severity.NOTE, Severity.NOTE, Severity.DEGRADED]
+
+
+def test_a_snapshot_behind_the_end_is_noted(partition: Path) -> None:
+    (partition / segment_file(500, ".snapshot")).write_bytes(write_snapshot([]))
+    assert kinds_of(findings(partition, least=Severity.NOTE)) == [F.BAD_SNAPSHOT]
+
+
+# --- advice -----------------------------------------------------------------------------------------------
+
+
+def test_with_another_replica_in_sync_the_advice_is_to_fetch_again(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs", isr=[1, 2])
+    flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200)
+    found = only(findings(log_dir))
+    assert found.replicas is not None
+    assert (found.replicas.isr, found.replicas.leader, found.replicas.metadata_ms) == ((1, 2), 1, TIME)
+    assert found.fix is not None
+    assert "fetches the partition again from 2" in found.fix
+    assert only(findings(log_dir / "orders-0")).fix == found.fix
+
+
+def test_without_another_replica_the_advice_is_to_recover(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200)
+    assert str(only(findings(log_dir)).fix).startswith("kafkatool recover ")
+
+
+def test_after_a_clean_shutdown_nothing_is_looked_at(log_dir: Path) -> None:
+    flip(active(log_dir / "orders-0", ".log"), 200)
+    assert only(findings(log_dir)).below_recovery_point is False
+    (log_dir / ".kafka_cleanshutdown").write_bytes(b"")
+    assert only(findings(log_dir)).below_recovery_point is True
+
+
+# --- what is walked ---------------------------------------------------------------------------------------
+
+
+def test_directories_to_be_deleted_are_left_alone(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs")
+    doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
+    flip(closed(doomed, ".log"), 100)
+    assert findings(log_dir) == []
+
+
+def test_a_metadata_snapshot_is_walked_like_a_log(log_dir: Path) -> None:
+    raw = bytearray(write_batch([NewRecord(None, b"x" * 40, TIME)], partition_leader_epoch=1))
+    raw[70] ^= 1
+    path = log_dir / "__cluster_metadata-0" / "00000000000000000002-0000000001.checkpoint"
+    path.write_bytes(raw)
+    assert kinds_of(findings(log_dir)) == [F.BIT_FLIP]
+
+
+def test_a_single_file_is_checked_with_what_stands_beside_it(partition: Path) -> None:
+    offset_entry(closed(partition, ".index"), 1, 3, 4 * SIZE)
+    assert kinds_of(findings(closed(partition, ".log"))) == [F.BAD_INDEX]
+    assert kinds_of(findings(closed(partition, ".index"))) == [F.BAD_INDEX]
+    flip(closed(partition, ".snapshot"), 20)
+    assert kinds_of(findings(closed(partition, ".snapshot"))) == [F.BAD_SNAPSHOT]
