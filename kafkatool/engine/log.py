@@ -318,11 +318,10 @@ class Log:
         self._sync_names()
 
     def _delete_last(self) -> None:
-        """The end first, and on the disk before the one in front: a log must not come back with a hole."""
+        """The end first, for good, and then the one in front: a log must not come back with a hole."""
         segment = self.segments.pop()
         segment.delete()
         self.snapshots.delete(segment.base_offset)
-        self._files.sync_directory(self.directory)
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset

@@ -104,8 +104,6 @@ class _Loader:
         )
         if parts.epochs.entries != known_epochs:
             log.save_epochs()
-        # What was removed must not come back beside what is appended from now on.
-        parts.files.sync_directory(parts.directory)
         return log
 
     # --- files ----------------------------------------------------------------------------------------
@@ -141,12 +139,11 @@ class _Loader:
             segment = self._segment(base)
             is_doubtful = not self.left.is_clean and base >= floor
             if is_doubtful:
-                if self._recover(segment):
-                    self._remove([later for later in bases if later > base])
+                if self._recover(segment, [later for later in bases if later > base]):
                     return
                 continue
             if not segment.has(INDEX) or self._txn_index_is_wrong(segment):
-                self._recover(segment)
+                self._recover(segment, [])
                 continue
             segment.load()
             self.parts.segments.append(segment)
@@ -161,8 +158,8 @@ class _Loader:
     def _txn_index_is_wrong(self, segment: Segment) -> bool:
         return segment.has(TXN_INDEX) and sanity_problem(segment.aborted(), segment.base_offset) is not None
 
-    def _recover(self, segment: Segment) -> bool:
-        """Walk a segment and write its indexes anew; True if something had to be cut."""
+    def _recover(self, segment: Segment, later: list[int]) -> bool:
+        """Walk a segment and write its indexes anew; True if it had to be cut, and the later ones removed."""
         parts = self.parts
         states, base = ProducerStates(), segment.base_offset
         rebuild_producers(
@@ -173,10 +170,14 @@ class _Loader:
             found = self._walk(segment, states)
         except InvalidOffset:
             found = RecoveredSegment()
+        is_cut = found.valid_bytes < size
+        if is_cut:
+            # Before the cut: once the damage is gone, nothing would tell that they must go too.
+            self._remove(later)
         segment.rewrite(found.valid_bytes, found.offsets, found.times, found.aborted)
         parts.segments.append(segment)
         parts.snapshots.take(states)
-        return found.valid_bytes < size
+        return is_cut
 
     def _walk(self, segment: Segment, states: ProducerStates) -> RecoveredSegment:
         config = self.parts.config
@@ -185,11 +186,10 @@ class _Loader:
             return recover_segment(scan(source, chain=True), accounting, states, self.parts.epochs)
 
     def _remove(self, bases: list[int]) -> None:
-        """The last one first, and each on the disk: a log must not come back with a hole."""
+        """The last one first, and for good: a log must not come back with a hole."""
         for base in reversed(bases):
             self._segment(base).delete()
             self.parts.snapshots.delete(base)
-            self.parts.files.sync_directory(self.parts.directory)
 
     def _end_offset(self) -> int:
         parts, start = self.parts, self.left.log_start_offset

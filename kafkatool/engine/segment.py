@@ -107,9 +107,15 @@ class Segment:
         self._load_accounting()
 
     def delete(self) -> None:
-        """Remove the files, the log first: indexes without one are swept away by every load."""
+        """Remove the files, the log first and for good: what is left without one is swept away by a load.
+
+        Otherwise a crash could bring back aborted records, without the index that tells so.
+        """
         self.release()
-        for extension in EXTENSIONS:
+        if self.has(LOG):
+            self._files.unlink(self.path(LOG))
+            self._files.sync_directory(self._directory)
+        for extension in (INDEX, TIME_INDEX, TXN_INDEX):
             if self.has(extension):
                 self._files.unlink(self.path(extension))
 

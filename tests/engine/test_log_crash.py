@@ -1,0 +1,316 @@
+"""Power cuts: at every operation, torn, with all, some or none of what was not synced.
+
+Whatever the disk kept, the log that is opened again holds a beginning of what was appended, all that was
+flushed is in it, and its indexes, epochs and producer state are those of exactly these batches.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine import log, log_loading, producer_rebuild, segment, snapshots
+from kafkatool.engine.config import read_config
+from kafkatool.engine.fs import Disk, Files
+from kafkatool.engine.log import Log
+from kafkatool.engine.log_loading import Opening, open_log
+from kafkatool.engine.log_reading import read
+from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.segment import LOG
+from kafkatool.engine.validation import split_batches
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.batch import (
+    CONTROL_MASK,
+    TRANSACTIONAL_MASK,
+    NewRecord,
+    read_header,
+    write_batch,
+)
+from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
+from kafkatool.format.release import Release
+from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.txn_index import AbortedTxn
+from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+
+NOW = 1_700_000_000_000
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
+CONFIG = read_config({"segment.bytes": "420", "index.interval.bytes": "100"}, Release.V3_9)
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+def data_batch(offset: int, epoch: int = 0, *, sequence: int = 0, transactional: bool = True) -> bytes:
+    return write_batch(
+        [NewRecord(b"k%d" % at, b"value %d" % (offset + at), NOW + offset) for at in range(2)],
+        base_offset=offset,
+        partition_leader_epoch=epoch,
+        producer_id=offset % 3,
+        producer_epoch=0,
+        base_sequence=sequence,
+        attributes=TRANSACTIONAL_MASK if transactional else 0,
+    )
+
+
+def marker(offset: int, producer_id: int, *, committed: bool, epoch: int = 0) -> bytes:
+    key, value = write_end_marker(committed, 1)
+    return write_batch(
+        [NewRecord(key, value, NOW + offset)],
+        base_offset=offset,
+        partition_leader_epoch=epoch,
+        producer_id=producer_id,
+        producer_epoch=0,
+        attributes=TRANSACTIONAL_MASK | CONTROL_MASK,
+    )
+
+
+def batches_from(offset: int, rounds: int, epoch: int = 0) -> Iterator[bytes]:
+    """Transactions of three producers, every other one aborted."""
+    for number in range(rounds):
+        yield data_batch(offset, epoch)
+        yield marker(offset + 2, offset % 3, committed=bool(number % 2), epoch=epoch)
+        offset += 3
+
+
+# --- a log whose history is known -----------------------------------------------------------------------
+
+
+@dataclass
+class Story:
+    """What was done so far; `cut_at` while a truncation to that offset may or may not have happened."""
+
+    files: Files
+    directory: str
+    left: Opening = field(default_factory=Opening)
+    batches: list[bytes] = field(default_factory=list)
+    log: Log | None = None
+    is_closed: bool = False
+    cut_at: int | None = None
+
+    def open(self) -> Log:
+        self.log = open_log(self.files, self.directory, CONFIG, now_ms=NOW, left=self.left)
+        return self.log
+
+    def append(self, batch: bytes) -> None:
+        assert self.log is not None
+        self.batches.append(batch)
+        self.log.append_as_follower(batch, now_ms=NOW)
+
+    def truncate(self, offset: int) -> None:
+        assert self.log is not None
+        self.cut_at = offset
+        self.log.truncate_to(offset, NOW)
+        self.batches = [batch for batch in self.batches if read_header(batch).last_offset < offset]
+        self.cut_at = None
+
+    @property
+    def recovery_point(self) -> int:
+        return self.left.recovery_point if self.log is None else self.log.recovery_point
+
+    def promised(self) -> list[bytes]:
+        """The batches that must be there."""
+        end = self.recovery_point if self.cut_at is None else min(self.cut_at, self.recovery_point)
+        return [batch for batch in self.batches if read_header(batch).last_offset < end]
+
+
+Scenario = Callable[[Story], None]
+
+
+def check(story: Story, directory: Path, opening: Opening, way: str) -> None:
+    if not directory.exists():
+        assert story.promised() == [], f"{way}: the directory is lost"
+        assert story.log is None, f"{way}: the directory is lost"
+        return
+    opened = open_log(Disk(), str(directory), CONFIG, now_ms=NOW, left=opening)
+    try:
+        found = [bytes(batch.data) for part in opened.segments for batch in split_batches(whole(part))]
+        assert found == story.batches[: len(found)], f"{way}: something was invented"
+        assert len(found) >= len(story.promised()), f"{way}: something flushed is lost"
+        if story.is_closed:
+            assert found == story.batches, f"{way}: something closed is lost"
+        check_against(opened, found, way)
+        opened.append_as_follower(data_batch(opened.log_end_offset + 3, 9), now_ms=NOW)
+    except KafkatoolError as error:
+        raise AssertionError(f"{way}: {error}") from error
+    finally:
+        opened.abandon()
+
+
+def whole(part: segment.Segment) -> bytes:
+    assert part.size == os.path.getsize(part.path(LOG))
+    return part.read(0, part.size)
+
+
+def check_against(opened: Log, batches: list[bytes], way: str) -> None:
+    """Every side file must tell the same story as the batches."""
+    states, aborted = ProducerStates(), list[AbortedTxn]()
+    for batch in batches:
+        header = read_header(batch)
+        aborted += states.replay(state_batch(header, batch))
+        assert read(opened, header.last_offset, max_bytes=1).data == batch, f"{way}: a lookup fails"
+        assert opened.epochs.epoch_at(header.base_offset) == header.partition_leader_epoch, f"{way}: epochs"
+    assert opened.producers.rows() == states.rows(), f"{way}: producer state"
+    assert opened.producers.open_transactions == states.open_transactions, f"{way}: open transactions"
+    assert [txn for part in opened.segments for txn in part.aborted()] == aborted, f"{way}: aborted"
+
+
+# --- what is done -----------------------------------------------------------------------------------------
+
+
+def life(story: Story) -> None:
+    """A new partition: segments roll, transactions abort, a leader changes, the log is cut and goes on."""
+    opened = story.open()
+    for batch in batches_from(0, 3):
+        story.append(batch)
+    opened.flush(NOW)
+    for batch in batches_from(9, 4, epoch=2):
+        story.append(batch)
+    story.truncate(6)
+    for batch in batches_from(6, 2, epoch=3):
+        story.append(batch)
+    opened.flush(NOW)
+    opened.close()
+    story.is_closed = True
+
+
+def prepare(directory: Path) -> list[bytes]:
+    """A log of several segments, written without any accident."""
+    story = Story(Disk(), str(directory))
+    story.open()
+    for batch in batches_from(0, 8):
+        story.append(batch)
+    assert story.log is not None
+    story.log.close()
+    return story.batches
+
+
+def damaged_in_the_middle(story: Story) -> None:
+    """Recovery cuts a segment and removes the ones behind it; then life goes on."""
+    directory = Path(story.directory)
+    batches = prepare(directory)
+    path = sorted(directory.glob("*.log"))[1]
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    end = int(path.stem)
+    kept = [raw for raw in batches if read_header(raw).last_offset < end]
+    inside = list(split_batches(bytes(content)))[:-1]
+    story.batches = kept + [bytes(batch.data) for batch in inside]
+    restart_disk(story)
+    story.left = Opening(0)
+    opened = story.open()
+    for batch in batches_from(opened.log_end_offset, 2, epoch=1):
+        story.append(batch)
+    opened.flush(NOW)
+
+
+def damaged_below_the_recovery_point(story: Story) -> None:
+    """A segment that is believed lost its index, and has garbage at its end: both are mended for good."""
+    directory = Path(story.directory)
+    story.batches = prepare(directory)
+    first = sorted(directory.glob("*.log"))[0]
+    first.write_bytes(first.read_bytes() + b"garbage behind the last batch of the segment")
+    first.with_suffix(".index").unlink()
+    restart_disk(story)
+    end = read_header(story.batches[-1]).last_offset + 1
+    story.left = Opening(end)
+    story.open()
+
+
+def stale_snapshot(story: Story) -> None:
+    """A snapshot of a longer log that was lost must not be taken for one of what is written now."""
+    directory = Path(story.directory)
+    story.batches = prepare(directory)
+    end = read_header(story.batches[-1]).last_offset + 1
+    stale = write_snapshot([ProducerState(77, 0, 5, end, 0, NOW, 0, -1)])
+    (directory / f"{end + 3:020d}.snapshot").write_bytes(stale)
+    restart_disk(story)
+    story.left = Opening(end)
+    opened = story.open()
+    for batch in batches_from(end, 1):
+        story.append(batch)
+    opened.flush(NOW)
+
+
+SCENARIOS: list[Scenario] = [life, damaged_in_the_middle, damaged_below_the_recovery_point, stale_snapshot]
+
+
+def restart_disk(story: Story) -> None:
+    """What was prepared is on the disk; only what follows can be lost."""
+    disk = story.files
+    assert isinstance(disk, CrashDisk)
+    story.files = CrashDisk(disk.root, stop_at=disk.stop_at, without=disk.without)
+
+
+# --- the cuts ---------------------------------------------------------------------------------------------
+
+
+def run(root: Path, scenario: Scenario, number: int, without: str | None) -> Story:
+    (root / "disk").mkdir()
+    story = Story(CrashDisk(root / "disk", stop_at=number, without=without), str(root / "disk" / "t-0"))
+    try:
+        scenario(story)
+    except PowerCut:
+        pass
+    finally:
+        if story.log is not None:
+            story.log.abandon()
+    return story
+
+
+def cut_everywhere(scenario: Scenario, without: str | None = None) -> set[str]:
+    """Lose power at every operation in every way; the places that synced. Raise AssertionError on a loss."""
+    sites: set[str] = set()
+    for number in range(10_000):
+        root = Path(tempfile.mkdtemp(prefix="kafkatool-crash-", dir=MEMORY))
+        try:
+            story = run(root, scenario, number, without)
+            disk = story.files
+            assert isinstance(disk, CrashDisk)
+            sites |= disk.sync_sites
+            for way, keep, tear in every_way(number):
+                left = disk.survivors(root / way, keep=keep, tear=tear)
+                where = f"{scenario.__name__}, operation {number} {disk.operations[-1]}, {way}"
+                if story.left.recovery_point == 0:
+                    shutil.copytree(left, root / f"{way} again")
+                    check(story, root / f"{way} again" / "t-0", Opening(0), where)
+                check(story, left / "t-0", Opening(story.recovery_point, is_clean=story.is_closed), where)
+        finally:
+            shutil.rmtree(root)
+        if not disk.is_cut:
+            return sites
+    raise AssertionError("the scenario does not end")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_what_was_flushed_is_there_and_nothing_is_invented(scenario: Scenario) -> None:
+    cut_everywhere(scenario)
+
+
+def sync_calls() -> set[str]:
+    """Every line of the log that syncs something; those of fs.py are proven in test_fs.py."""
+    found = set()
+    for module in (log, log_loading, segment, snapshots, producer_rebuild):
+        path = Path(str(module.__file__))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"\.sync\(\)|\.sync_directory\(", line) and "os.fsync" not in line:
+                found.add(f"{path.name}:{number}")
+    return found
+
+
+@pytest.mark.parametrize("site", sorted(sync_calls()))
+def test_every_sync_is_needed(site: str) -> None:
+    with pytest.raises(AssertionError, match="operation"):
+        cut_all(site)
+
+
+def cut_all(without: str) -> None:
+    for scenario in SCENARIOS:
+        cut_everywhere(scenario, without)
