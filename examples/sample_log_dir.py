@@ -146,8 +146,8 @@ def write_payments(directory: Path) -> None:
     aborted = AbortedTxn(0, bad, first_offset=2, last_offset=4, last_stable_offset=5)
     (directory / segment_file(0, ".txnindex")).write_bytes(write_txn_index([aborted]))
     states = [
-        ProducerState(good, 0, 1, 1, 1, START_MS + 1000, 0, -1),
-        ProducerState(bad, 0, 0, 2, 0, START_MS + MINUTE_MS, 0, -1),
+        ProducerState(good, 0, 1, 1, 1, START_MS + 2 * MINUTE_MS, 0, -1),
+        ProducerState(bad, 0, 0, 2, 0, START_MS + 3 * MINUTE_MS, 0, -1),
     ]
     (directory / segment_file(log.offset, ".snapshot")).write_bytes(write_snapshot(states))
 

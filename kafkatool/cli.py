@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from kafkatool import __version__
-from kafkatool.commands import dump_log, lookup, ls, rebuild_index
+from kafkatool.commands import dump_log, lookup, ls, rebuild_index, recover, verify
 from kafkatool.commands.options import DEBUG
 from kafkatool.errors import ExitCode, KafkatoolError
 
@@ -105,8 +105,10 @@ def kafkatool(
 # The commands, in the order of `kafkatool --help`. Each module brings its function and its EPILOG.
 app.command("dump-log", cls=dump_log.KafkaArguments, epilog=dump_log.EPILOG)(dump_log.dump_log)
 app.command("ls", epilog=ls.EPILOG)(ls.ls)
+app.command("verify", epilog=verify.EPILOG)(verify.verify)
 app.command("lookup", epilog=lookup.EPILOG)(lookup.lookup)
 app.command("rebuild-index", epilog=rebuild_index.EPILOG)(rebuild_index.rebuild_index)
+app.command("recover", epilog=recover.EPILOG)(recover.recover)
 
 
 def main() -> None:

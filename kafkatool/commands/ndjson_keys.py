@@ -412,4 +412,41 @@ _PLAN: dict[str, RowKind] = {
     ),
 }
 
-ROW_KINDS: dict[str, RowKind] = {**_DUMP_LOG, **_SIDE, **_LS, **_LOOKUP, **_PLAN}
+_VERIFY: dict[str, RowKind] = {
+    "finding": RowKind(
+        "verify",
+        "Something that is not as it should be, in a log or between files.",
+        {
+            **_DUMP_LOG["damage"].keys,
+            "fix": "the command to run next, or what to do instead; null for notes",
+            "replicas": "nodes that hold the partition, by the newest metadata on the disk; null if unknown",
+            "isr": "those of them that were in sync",
+            "leader": "the leader; -1 for none",
+            "metadata_ms": "when that was written into the metadata",
+            "below_recovery_point": "whether a broker that starts now would not look there; null if unknown",
+        },
+    ),
+    "summary": RowKind(
+        "verify",
+        "What was checked. Comes last.",
+        {
+            "partitions": "number of partitions",
+            "segments": "number of segments",
+            "skipped_segments": "how many of them were skipped as unchanged (--state)",
+            "size": "bytes of logs that were read",
+            "batches": "number of good batches",
+            "records": "number of records in them, by their headers",
+            "deep": "whether records were decoded (--deep)",
+            "sample": "the share of the data that was asked for; null for all of it",
+            "loss": "number of findings of this severity",
+            "no_start": "likewise",
+            "degraded": "likewise",
+            "note": "likewise",
+            "worst": "the worst severity; null where nothing was found",
+            "unreadable_blocks": "number of 4 KiB blocks that the disk would not give",
+            "failures": "what could not be read, in words",
+        },
+    ),
+}
+
+ROW_KINDS: dict[str, RowKind] = {**_DUMP_LOG, **_SIDE, **_LS, **_VERIFY, **_LOOKUP, **_PLAN}

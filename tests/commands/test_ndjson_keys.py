@@ -11,6 +11,7 @@ import pytest
 from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
 from kafkatool.commands.ndjson_keys import ROW_KINDS
 from kafkatool.commands.side_rows import SIDE_KEYS
+from kafkatool.commands.verify_rows import FINDING_KEYS
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.clean_shutdown import write_clean_shutdown
@@ -44,6 +45,7 @@ def _rows(log_dir: Path) -> Iterator[Row]:
         yield from _run("dump-log", *options, *files)
     for view in ("--topics", "--partitions", "--segments", "--files", "--space"):
         yield from _run("ls", view, str(log_dir))
+    yield from _run("verify", str(log_dir))
     for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):
         yield from _run("lookup", "--explain", *sought, str(log_dir))
     yield from _run("rebuild-index", str(log_dir))
@@ -85,6 +87,7 @@ def test_the_key_lists_of_csv_are_those_of_the_manual() -> None:
     assert tuple(ROW_KINDS["batch"].keys) == BATCH_KEYS
     assert tuple(ROW_KINDS["record"].keys) == RECORD_KEYS
     assert tuple(ROW_KINDS["damage"].keys) == DAMAGE_KEYS
+    assert tuple(ROW_KINDS["finding"].keys) == FINDING_KEYS
     for name, keys in SIDE_KEYS.items():
         own = {key: None for key in ("file", "topic", "partition") if key in ROW_KINDS[name].keys}
         assert tuple(dict.fromkeys((*own, *keys))) == tuple(own | dict.fromkeys(ROW_KINDS[name].keys)), name

@@ -1,0 +1,201 @@
+"""`kafkatool verify`: is what is on this disk what a broker wrote?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.options import (
+    CacheOpt,
+    DebugOpt,
+    FailOnOpt,
+    FilesFromOpt,
+    FormatOpt,
+    JobsOpt,
+    MaxErrorsOpt,
+    MaxRateOpt,
+    NoProgressOpt,
+    NulOpt,
+    PathsArg,
+    QuietOpt,
+    RawOpt,
+    epilog,
+    guest,
+    severity,
+    talk,
+)
+from kafkatool.commands.render import Format, Talk
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.scrub import Scrub
+    from kafkatool.engine.verify import Verification
+    from kafkatool.engine.verify_report import Finding, Summary
+
+EPILOG = epilog(
+    {
+        "kafkatool verify /var/lib/kafka/data": "everything in a log directory, on all cores",
+        "kafkatool verify -v --deep orders-0": "one partition, down to its records, every finding",
+        "kafkatool verify --state /var/lib/scrub.json --max-rate 50M server.properties": (
+            "a nightly check that reads only what is new"
+        ),
+        "kafkatool verify --sample 5% --fail-on loss /var/lib/kafka/data": "a quick look at a large disk",
+        "kafkatool verify --format ndjson DIR | jq 'select(.severity == \"loss\")'": "what is lost",
+    },
+    4,
+    5,
+)
+
+
+def verify(
+    paths: PathsArg = None,
+    files_from: FilesFromOpt = None,
+    nul: NulOpt = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Decompress every batch and decode every record.")
+    ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="SHARE",
+            show_default=False,
+            help="Read only this share of the data, for example 5%; the same share every time.",
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            show_default=False,
+            help="Remember in FILE what was found good; skip closed segments that have not changed since.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Every finding, notes too, instead of a line a partition.")
+    ] = False,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
+    jobs: JobsOpt = 0,
+    max_rate: MaxRateOpt = None,
+    max_errors: MaxErrorsOpt = None,
+    cache: CacheOpt = None,
+    quiet: QuietOpt = False,
+    no_progress: NoProgressOpt = False,
+    debug: DebugOpt = False,
+) -> None:
+    """Check every batch and every side file against each other; exit 4 if something is wrong.
+
+    Lengths, checksums, offsets and leader epochs of every batch; indexes, snapshots, checkpoints and topic
+    ids against the logs and the cluster's metadata. One line a damaged partition tells the offsets lost and
+    what to do. Nothing is changed, and a running broker is not disturbed: what it still writes is noted.
+    """
+    from kafkatool.engine.paths import expand
+    from kafkatool.engine.verify import Request, Verification
+
+    least = severity(fail_on)
+    share = None if sample is None else _share(sample)
+    speak = talk(quiet, verbose, no_progress)
+    expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
+    request = Request(deep=deep, sample=share, guest=guest(cache, max_rate, max_errors))
+    run = Verification(expansion.targets, request, _scrub(state, deep))
+    run.summary.failures += expansion.problems
+    if not run.places and not run.log_dirs:
+        raise UsageError("nothing to verify there")
+    _show(run, fmt, jobs, speak, every=verbose, raw=raw, deep=deep)
+    _talk_of(run.summary, speak)
+    raise typer.Exit(_exit_code(run.summary, least))
+
+
+def _share(text: str) -> float:
+    """`5%` or `0.05` as a number between 0 and 1. Raises UsageError."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(f"--sample {text!r} is not a share of the data: write for example 5% or 0.05")
+    return share
+
+
+def _scrub(path: str | None, deep: bool) -> Scrub | None:
+    """The state file of a nightly check. Raises Refused where a broker might trip over it."""
+    if path is None:
+        return None
+    from kafkatool.engine.scrub import Scrub, lies_in_a_log_dir
+    from kafkatool.errors import Refused
+
+    if lies_in_a_log_dir(path):
+        raise Refused(f"{path}: --state lies in a log directory; put it somewhere else")
+    return Scrub(path, deep=deep)
+
+
+def _show(
+    run: Verification, fmt: Format, jobs: int, speak: Talk, *, every: bool, raw: bool, deep: bool
+) -> None:
+    from kafkatool.commands import verify_rows
+    from kafkatool.commands.render import Column, rows, stdout
+    from kafkatool.engine.survey import workers
+
+    columns: tuple[Column, ...] = verify_rows.LIST_COLUMNS if every else verify_rows.PARTITION_COLUMNS
+    if fmt is Format.csv:
+        columns = verify_rows.FINDING_COLUMNS
+    # The pool comes first: processes are forked before anything starts a thread.
+    with workers(jobs) as pool, rows(fmt, columns, raw=raw) as out:
+        with speak.progress("verify", run.size) as advance:
+            findings = run.findings(pool, advance)
+            if fmt is not Format.table:
+                for finding in findings:
+                    out.write(verify_rows.finding_row(finding))
+            elif every:
+                for finding in findings:
+                    out.write(verify_rows.list_row(finding))
+            else:
+                for line in _lines(findings):
+                    out.write(line)
+        if fmt is Format.ndjson:
+            out.write(verify_rows.summary_row(run.summary, deep=deep))
+    if fmt is Format.table:
+        print(verify_rows.summary_text(run.summary, deep=deep, raw=raw), file=stdout())
+
+
+def _lines(findings: Iterator[Finding]) -> Iterator[dict[str, object]]:
+    """One row for every partition in which something is worse than a note."""
+    from itertools import groupby
+
+    from kafkatool.commands.verify_rows import PartitionLine, place_of
+    from kafkatool.engine.findings import Severity
+
+    for place, group in groupby(findings, place_of):
+        line: PartitionLine | None = None
+        for finding in group:
+            if finding.damage.severity is Severity.NOTE:
+                continue
+            line = line or PartitionLine(place, finding)
+            line.add(finding)
+        if line is not None:
+            yield line.row()
+
+
+def _talk_of(summary: Summary, speak: Talk) -> None:
+    for failure in summary.failures:
+        speak.warn(failure)
+    for note in summary.notes:
+        speak.note(note)
+    if summary.unreadable_blocks:
+        speak.warn(
+            f"the disk does not give {summary.unreadable_blocks} blocks of 4 KiB: "
+            "image it before doing anything else"
+        )
+
+
+def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:
+    if summary.failures:
+        return ExitCode.FAILED
+    worst = summary.worst
+    return ExitCode.FOUND if worst is not None and worst >= fail_on else ExitCode.OK
