@@ -15,7 +15,7 @@ from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import closing_time_problem, offset_index_problems, time_index_problems
-from kafkatool.engine.verify_log import LogFacts
+from kafkatool.engine.verify_log import NOWHERE, LogFacts
 from kafkatool.engine.verify_producers import Trail, join_aborted, join_trails
 from kafkatool.engine.verify_report import Finding, fix
 from kafkatool.engine.verify_state import (
@@ -282,10 +282,10 @@ class _Judge:
             )
             damage = state_damage(FindingClass.OVERLAP, message, f"a base offset of {end} or above", base)
             return replace(damage, first_offset=base, last_offset=end - 1, next_good_offset=end)
-        if base == end:
+        if base == end or self.logs[before].damages:  # what is damaged may have been what is missing
             return None
         severity, why = Severity.NOTE, "normal in a compacted log"
-        if not self._is_compacted() and not self.logs[before].damages:
+        if not self._is_compacted():
             severity = Severity.DEGRADED
             why = "nothing shows that this log was ever compacted: a segment may be missing"
         message = f"no segment holds offsets {end} to {base - 1}: {why}"
@@ -336,7 +336,10 @@ class _Judge:
         data = self._data(segment, kinds.TXN_INDEX)
         path = self._sibling(at, kinds.TXN_INDEX)
         if data is not None:
-            known = facts if is_complete and not facts.damages else replace(facts, holes=1)
+            known = facts if is_complete else replace(facts, holes=1)
+            if facts.damages or self.place.is_live:
+                # The marker may be in what cannot be read, or was not written when the log was.
+                known = replace(facts, holes=1, last_offset=NOWHERE)
             for damage in txn_index_problems(data, segment.base_offset, known, aborted):
                 yield self._finding(at, path, damage)
         elif not self.place.is_partial:
