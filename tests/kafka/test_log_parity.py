@@ -1,0 +1,274 @@
+"""Our log and a real broker side by side: the same bytes in, the same answers and the same files out.
+
+Every batch goes to the broker over a plain socket and to our log; what the one refuses, the other must
+refuse for the same reason. Then the broker is stopped, and the files are compared. At last it is started
+on a log that we wrote.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine import refusals
+from kafkatool.engine.config import read_config
+from kafkatool.engine.fs import Disk
+from kafkatool.engine.log import Log
+from kafkatool.engine.log_loading import open_log
+from kafkatool.engine.log_reading import Isolation, offset_for_time, records
+from kafkatool.engine.producer_state import Origin
+from kafkatool.engine.refusals import LogRefusal
+from kafkatool.format.batch import (
+    CONTROL_MASK,
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Codec,
+    NewRecord,
+    read_header,
+    seal,
+    write_batch,
+)
+from kafkatool.format.names import segment_file
+from kafkatool.format.release import Release
+from kafkatool.format.schema.control import write_end_marker
+from tests.engine.test_log_fixtures import content
+from tests.kafka import peers
+from tests.kafka.broker import Broker
+from tests.kafka.librdkafka import Record
+from tests.kafka.raw_produce import raw_produce
+
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("log parity")]
+
+NOW = 1_700_000_000_000
+ERRORS: dict[type[LogRefusal], int] = {
+    refusals.CorruptMessage: 2,
+    refusals.MessageTooLarge: 10,
+    refusals.RecordListTooLarge: 18,
+    refusals.InvalidTimestamp: 32,
+    refusals.OutOfOrderSequence: 45,
+    refusals.InvalidProducerEpoch: 47,
+    refusals.InvalidRecord: 87,
+}
+SEGMENT_BYTES = "segment.bytes"
+TOPICS: dict[str, dict[str, str]] = {
+    "small": {SEGMENT_BYTES: "1500", "index.interval.bytes": "200", "max.message.bytes": "700"},
+    "tiny-index": {"segment.index.bytes": "50", "index.interval.bytes": "60"},
+    "timed": {"segment.ms": "1500", "index.interval.bytes": "100"},
+    "append-time": {"message.timestamp.type": "LogAppendTime", SEGMENT_BYTES: "2000"},
+    "plain": {"compression.type": "uncompressed", "index.interval.bytes": "300"},
+    "keyed": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0"},
+    "bounded": {"message.timestamp.before.max.ms": "3600000"},
+}
+
+
+@dataclass
+class Story:
+    """Batches as clients send them, by a few producers who keep to their sequences, mostly."""
+
+    chance: random.Random
+    sequences: dict[int, int] = field(default_factory=dict)
+    sent: list[bytes] = field(default_factory=list)
+
+    def batches(self, count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            yield self._strange() if self.chance.random() < 0.2 and self.sent else self._plain()
+
+    def _plain(self) -> bytes:
+        count = self.chance.randint(1, 4)
+        producer = self.chance.choice([-1, -1, 1000, 1001, 70_000])
+        first = -1 if producer < 0 else self.sequences.get(producer, 0)
+        if producer >= 0:
+            self.sequences[producer] = first + count
+        rows = [
+            NewRecord(b"k%d" % at, bytes(self.chance.randint(0, 60)), NOW + self.chance.randint(0, 3000))
+            for at in range(count)
+        ]
+        data = write_batch(
+            rows,
+            codec=self.chance.choice([Codec.NONE, Codec.NONE, Codec.GZIP]),
+            producer_id=producer,
+            producer_epoch=-1 if producer < 0 else 3,
+            base_sequence=first,
+        )
+        self.sent.append(data)
+        return data
+
+    def _strange(self) -> bytes:
+        """Sent twice, damaged, out of order, too large, or against a rule."""
+        last = self.sent[-self.chance.randint(1, min(8, len(self.sent)))]
+        header, body = read_header(last), last[HEADER_SIZE:]
+        row = NewRecord(b"k", b"v", NOW)
+        return self.chance.choice(
+            [
+                last,
+                last[:-1] + bytes([last[-1] ^ 1]),
+                last + self._plain(),
+                b"\0\0\0\0\0\0\0\1" + last[8:],
+                seal(header._replace(records_count=9), body),
+                seal(header._replace(attributes=header.attributes | CONTROL_MASK), body),
+                seal(header._replace(attributes=header.attributes | TIMESTAMP_TYPE_MASK), body),
+                seal(header._replace(max_timestamp=7), body),
+                write_batch([row], producer_id=1000, producer_epoch=3, base_sequence=999_999),
+                write_batch([row], producer_id=1000, producer_epoch=2, base_sequence=0),
+                write_batch([NewRecord(None, b"no key", NOW)]),
+                write_batch([NewRecord(b"k", bytes(900), NOW)]),
+                write_batch([NewRecord(b"k", b"no time", -1)]),
+                write_batch([NewRecord(b"k", b"early", 5), NewRecord(None, b"", NOW)]),
+            ]
+        )
+
+
+def release_settings(settings: dict[str, str], version: str) -> dict[str, str]:
+    """From 4.1 on small segments have a name of their own."""
+    if Release.parse(version) < Release.V4_1 or SEGMENT_BYTES not in settings:
+        return settings
+    return {("internal." if name == SEGMENT_BYTES else "") + name: text for name, text in settings.items()}
+
+
+def our_answer(log: Log, batch: bytes, now_ms: int) -> tuple[int, int]:
+    try:
+        done = log.append_as_leader(batch, leader_epoch=0, now_ms=now_ms)
+    except LogRefusal as error:
+        return ERRORS[type(error)], -1
+    assert done is not None
+    return 0, done.first_offset
+
+
+def append_times(directory: Path) -> Iterator[int]:
+    """When the broker wrote each batch, from the batches themselves."""
+    for path in sorted(directory.glob("*.log")):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            header = read_header(data, at)
+            yield header.max_timestamp
+            at += header.size
+
+
+@pytest.fixture(scope="module", params=[peers.NEWEST, peers.OLDEST])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker of our own: it is stopped and started again."""
+    peers.require_kafka(request.param)
+    with Broker(request.param) as running:
+        yield running
+
+
+def test_the_same_bytes_give_the_same_answers_and_the_same_files(broker: Broker, tmp_path: Path) -> None:
+    answers: dict[str, list[tuple[bytes, int, int]]] = {}
+    for name, settings in TOPICS.items():
+        broker.client.create_topic(name, release_settings(settings, broker.version))
+        answers[name] = []
+        for batch in Story(random.Random(name)).batches(120):
+            error, offset = raw_produce(broker.bootstrap, name, batch)
+            answers[name].append((batch, error, offset))
+    broker.stop()
+    for name, settings in TOPICS.items():
+        config = read_config(release_settings(settings, broker.version), Release.parse(broker.version))
+        theirs, ours = broker.log_dir / f"{name}-0", tmp_path / f"{name}-0"
+        times = append_times(theirs)
+        log = open_log(Disk(), str(ours), config, now_ms=NOW)
+        log.become_leader(0)
+        for number, (batch, error, offset) in enumerate(answers[name]):
+            is_new = error == 0 and offset == log.log_end_offset
+            now_ms = next(times) if is_new and config.uses_append_time else _wall_clock(theirs)
+            assert our_answer(log, batch, now_ms) == (error, offset), (name, number)
+        log.close()
+        assert content(ours) == content(theirs), name
+        assert any(error for _, error, _ in answers[name]), name
+    assert len(list((tmp_path / "tiny-index-0").glob("*.log"))) > 3
+
+
+def _wall_clock(directory: Path) -> int:
+    """About when the broker worked."""
+    return int((directory / segment_file(0, ".log")).stat().st_mtime * 1000)
+
+
+def write_our_log(log: Log) -> None:
+    """Plain, idempotent and transactional batches; transactions committed, aborted and left open."""
+    sequences: dict[int, int] = {}
+    for number in range(40):
+        producer = 500 + number % 4
+        rows = [NewRecord(b"k%d" % number, b"value %d" % at, NOW + 10 * number) for at in range(3)]
+        first = sequences.get(producer, 0)
+        sequences[producer] = first + len(rows)
+        log.append_as_leader(
+            write_batch(
+                rows,
+                codec=Codec(number % 5),
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=first,
+                attributes=TRANSACTIONAL_MASK if producer != 503 else 0,
+            ),
+            leader_epoch=0,
+            now_ms=NOW,
+        )
+        if number % 3 == 2 and producer != 503 and number < 36:
+            key, value = write_end_marker(number % 2 == 0, 0)
+            end = write_batch(
+                [NewRecord(key, value, NOW + 10 * number)],
+                producer_id=producer,
+                producer_epoch=0,
+                attributes=TRANSACTIONAL_MASK | CONTROL_MASK,
+            )
+            log.append_as_leader(end, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+
+
+def test_a_broker_serves_what_we_wrote_and_has_nothing_to_say(broker: Broker, tmp_path: Path) -> None:
+    if not broker.running:
+        broker.restart()
+    settings = release_settings({SEGMENT_BYTES: "900", "index.interval.bytes": "200"}, broker.version)
+    broker.client.create_topic("ours", settings)
+    broker.stop()
+    directory = broker.log_dir / "ours-0"
+    topic_id = (directory / "partition.metadata").read_bytes()
+    shutil.rmtree(directory)
+    config = read_config(settings, Release.parse(broker.version))
+    log = open_log(Disk(), str(directory), config, now_ms=NOW)
+    write_our_log(log)
+    expected = {
+        level: [Record(row.key, row.value, (), row.timestamp_ms) for row in records(log, 0, level)]
+        for level in (Isolation.LOG_END, Isolation.COMMITTED)
+    }
+    times = {time: visible_offset(log, time) for time in (NOW - 1, NOW, NOW + 105, NOW + 390, NOW + 391)}
+    assert log.last_stable_offset < log.log_end_offset
+    assert any(segment.aborted() for segment in log.segments)
+    log.close()
+    (directory / "partition.metadata").write_bytes(topic_id)
+    before = content(directory)
+    for kill in (False, True):
+        served_without_a_word(broker, expected, times)
+        broker.kill() if kill else broker.stop()
+    # The killed broker's next start walks the log, and finds it as it was.
+    served_without_a_word(broker, expected, times)
+    broker.stop()
+    after = content(directory)
+    assert {name: after[name] for name in before if name != "leader-epoch-checkpoint"} == {
+        name: data for name, data in before.items() if name != "leader-epoch-checkpoint"
+    }
+
+
+def visible_offset(log: Log, time_ms: int) -> int | None:
+    """What a consumer is told that reads committed records only, as librdkafka's do."""
+    found = offset_for_time(log, time_ms)
+    return None if found is None or found.offset >= log.last_stable_offset else found.offset
+
+
+def served_without_a_word(
+    broker: Broker, expected: dict[Isolation, list[Record]], times: dict[int, int | None]
+) -> None:
+    """Start the broker, read everything, and look for warnings about the topic."""
+    seen = len(broker.log_file.read_bytes())
+    broker.start()
+    everything, committed = expected[Isolation.LOG_END], expected[Isolation.COMMITTED]
+    consume = broker.client.consume
+    assert consume("ours", len(everything), isolation_level="read_uncommitted") == everything
+    assert consume("ours", len(committed), isolation_level="read_committed") == committed
+    assert broker.client.offsets_for_times("ours", list(times)) == list(times.values())
+    said = broker.log_file.read_bytes()[seen:].decode(errors="replace").splitlines()
+    assert [line for line in said if "ours" in line and ("WARN" in line or "ERROR" in line)] == []
