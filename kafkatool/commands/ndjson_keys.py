@@ -397,6 +397,21 @@ _PLAN: dict[str, RowKind] = {
             "only_here": "entries that the old file lacks",
         },
     ),
+    "recovery": RowKind(
+        "recover",
+        "One thing that a broker would do at start-up after an unclean shutdown.",
+        {
+            "directory": "the partition's directory, or the log directory",
+            **_TOPIC,
+            "segment": "base offset of the segment; null where it is about none",
+            "what": "leftover (a file of an interrupted cleaning is resolved), scan, cut, delete, rebuild, "
+            "split, refuse (the broker does not start); salvage and unprovable with --keep-after-damage",
+            "position": "byte where the log is cut; for a scan its size",
+            "first_offset": "first offset at stake",
+            "last_offset": "last offset of a good batch that is lost; null where there is none",
+            "message": "the same in a sentence",
+        },
+    ),
     "plan": RowKind(
         "rebuild-index",
         "All steps for one log directory. Comes behind them.",

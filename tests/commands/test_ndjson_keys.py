@@ -49,6 +49,7 @@ def _rows(log_dir: Path) -> Iterator[Row]:
     for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):
         yield from _run("lookup", "--explain", *sought, str(log_dir))
     yield from _run("rebuild-index", str(log_dir))
+    yield from _run("recover", str(log_dir))
 
 
 def _run(command: str, *arguments: str) -> list[Row]:

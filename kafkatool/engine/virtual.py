@@ -1,0 +1,147 @@
+"""A partition directory as it will be: changed in thought only, then turned into the steps of a plan.
+
+A file is bytes that are to be written, or a stretch of a file that is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafkatool.engine.logdir import Partition
+from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
+from kafkatool.engine.source import ByteRange, Guest, Source, open_source, read_small_file
+from kafkatool.format import kinds
+
+
+class Window:
+    """A stretch of a source as a source of its own."""
+
+    def __init__(self, inner: Source, start: int, end: int) -> None:
+        self.name = inner.name
+        self.size_hint: int | None = end - start
+        self.unreadable: list[ByteRange] = []
+        self.changed: str | None = None
+        self._inner = inner
+        self._start = start
+        self._end = end
+
+    def read(self, position: int, size: int) -> bytes:
+        position += self._start
+        data = self._inner.read(position, max(0, min(size, self._end - position)))
+        self.unreadable = [(a - self._start, b - self._start) for a, b in self._inner.unreadable]
+        return data
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Window:
+        return self
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class VirtualDirectory:
+    """The files of a partition by name; what kafkatool kept itself is not among them."""
+
+    def __init__(self, partition: Partition, guest: Guest) -> None:
+        self.path = partition.path
+        self.files: dict[str, Content] = {
+            entry.name: Stretch(entry.path, 0, entry.size)
+            for entry in partition.files
+            if entry.kind is not kinds.BACKUP
+        }
+        self._before = dict(self.files)
+        self._guest = guest
+        self._reasons: dict[str, str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.files))
+
+    def size(self, name: str) -> int:
+        content = self.files[name]
+        return len(content) if isinstance(content, bytes) else content.end - content.start
+
+    def read(self, name: str) -> bytes:
+        """The whole of a side file."""
+        content = self.files[name]
+        if isinstance(content, bytes):
+            return content
+        return read_small_file(content.path, self._guest)[content.start : content.end]
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Source]:
+        """A log, to be walked."""
+        content = self.files[name]
+        assert isinstance(content, Stretch)
+        with open_source(content.path, self._guest) as source:
+            yield Window(source, content.start, content.end)
+
+    def write(self, name: str, content: bytes, why: str) -> None:
+        self.files[name] = content
+        self._reasons[name] = why
+
+    def cut(self, name: str, size: int, why: str) -> None:
+        content = self.files[name]
+        if isinstance(content, bytes):
+            self.files[name] = content[:size]
+        else:
+            self.files[name] = Stretch(content.path, content.start, content.start + size)
+        self._reasons[name] = why
+
+    def remove(self, name: str, why: str) -> None:
+        if self.files.pop(name, None) is not None:
+            self._reasons[name] = why
+
+    def rename(self, name: str, target: str, why: str) -> None:
+        self.files[target] = self.files.pop(name)
+        self._reasons[name] = self._reasons[target] = why
+
+    def stages(self) -> list[tuple[Step, ...]]:
+        """What leads from the directory as it is to this one: removals, renames, and what is written."""
+        moved = self._moved()
+        gone = [name for name in sorted(self._before) if name not in self.files and name not in moved]
+        removals = [remove(self._at(name), self._why(name)) for name in gone]
+        renames, writes = [], []
+        for source, target in moved.items():
+            if target in self._before:
+                removals.append(remove(self._at(target), self._why(target)))
+            renames.append(rename(self._at(source), self._at(target), self._why(source)))
+        for name in sorted(self.files):
+            content = self.files[name]
+            if name not in moved.values() and not self._is_as_before(name, content):
+                writes.append(write(self._at(name), content, self._why(name)))
+        return [tuple(stage) for stage in (removals, renames, writes) if stage]
+
+    def _moved(self) -> dict[str, str]:
+        """Files that are whole under another name, and no longer under their own."""
+        found = {}
+        for name, content in sorted(self.files.items()):
+            if not isinstance(content, Stretch):
+                continue
+            source = os.path.basename(content.path)
+            if source != name and source not in self.files and self._before.get(source) == content:
+                found[source] = name
+        return found
+
+    def _is_as_before(self, name: str, content: Content) -> bool:
+        before = self._before.get(name)
+        if before == content:
+            return True
+        if before is None or isinstance(content, Stretch) or not isinstance(before, Stretch):
+            return False
+        there = read_small_file(before.path, self._guest)
+        # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
+        is_index = name.endswith(("index", ".log"))
+        return there == content or (
+            is_index and there[: len(content)] == content and not any(there[len(content) :])
+        )
+
+    def _at(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _why(self, name: str) -> str:
+        return self._reasons.get(name, "")
