@@ -7,14 +7,14 @@ there, so everything carries the time of its record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from kafkatool.engine.logdir import Partition, SegmentState
+from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.logdir import Partition
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, open_source
-from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import FileState
@@ -42,6 +42,8 @@ class ClusterView:
     """Everything that was found; empty where there is no metadata on the disk."""
 
     is_known: bool = False
+    is_complete: bool = True
+    """False where a part of the metadata is missing or damaged: then what is not there proves nothing."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """Topic id to name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
@@ -78,25 +80,38 @@ def _read_one(partition: Partition, guest: Guest) -> ClusterView:
     start = 0
     if newest is not None:
         start = newest.offset or 0
-        for record in _records(newest.path, guest):
+        for record in _records(newest.path, view, guest):
             _apply(view, record)
-    for segment in partition.segments:
-        if segment.state in (SegmentState.ACTIVE, SegmentState.CLOSED) and segment.log is not None:
-            for record in _records(segment.log.path, guest):
-                if record.offset >= start:
-                    _apply(view, record)
+    logs = [segment for segment in partition.live_segments if segment.log is not None]
+    view.is_complete = view.is_complete and bool(logs) and logs[0].base_offset <= start
+    for segment in logs:
+        assert segment.log is not None
+        for record in _records(segment.log.path, view, guest):
+            if record.offset >= start:
+                _apply(view, record)
     return view
 
 
-def _records(path: str, guest: Guest) -> Iterator[Record]:
-    with suppress(FileNotFoundError, KafkatoolError), open_source(path, guest) as source:
-        for item in scan(source):
-            if not isinstance(item, Batch) or not item.is_valid or item.data is None:
-                continue
-            header = item.header
-            if isinstance(header, BatchHeader) and not header.is_control:
-                with suppress(FormatError):
-                    yield from read_records(header, item.data)
+def _records(path: str, view: ClusterView, guest: Guest) -> Iterator[Record]:
+    try:
+        with open_source(path, guest) as source:
+            for item in scan(source):
+                if isinstance(item, Damage):
+                    view.is_complete = view.is_complete and item.kind is FindingClass.ZERO_FILLED
+                elif item.is_valid:
+                    yield from _records_of(item, view)
+    except (FileNotFoundError, KafkatoolError):
+        view.is_complete = False
+
+
+def _records_of(batch: Batch, view: ClusterView) -> Iterator[Record]:
+    header = batch.header
+    if not isinstance(header, BatchHeader) or header.is_control:
+        return
+    if batch.data is None:
+        view.is_complete = False
+        return
+    yield from read_records(header, batch.data)
 
 
 def _apply(view: ClusterView, record: Record) -> None:

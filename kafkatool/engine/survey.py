@@ -13,18 +13,18 @@ only the time differs. A cluster can run the same jobs: `map` on its executors, 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kafkatool.errors import KafkatoolError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 SPLIT_SIZE = 128 << 20
 _IN_LINE_PER_WORKER = 4
@@ -108,6 +108,9 @@ def workers(jobs: int) -> Iterator[Workers]:
     if count == 1:
         yield Workers(None, 1)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     before = set(multiprocessing.active_children())
     # Forked, so that they start in no time; this process has no threads yet.
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"), _begin, (os.getpid(),))
@@ -127,6 +130,8 @@ def workers(jobs: int) -> Iterator[Workers]:
 
 @contextmanager
 def _clear_errors() -> Iterator[None]:
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         yield
     except BrokenProcessPool:
@@ -138,8 +143,11 @@ def _clear_errors() -> Iterator[None]:
 
 def _begin(parent: int) -> None:
     """In a worker: interrupts are the parent's to handle, and nobody outlives it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import signal
+
     from kafkatool.engine.pagecache import idle_io_priority
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     idle_io_priority()
     with suppress(Exception):

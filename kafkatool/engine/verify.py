@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from zlib import crc32
 
-from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
 from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.logdir import (
     LogDir,
@@ -24,7 +24,6 @@ from kafkatool.engine.logdir import (
     read_partition,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.scrub import Scrub
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, Workers, cut, survey
 from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
@@ -35,6 +34,10 @@ from kafkatool.engine.verify_report import Finding, Summary
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION
+
+if TYPE_CHECKING:
+    from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.scrub import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
 
@@ -94,11 +97,15 @@ class Verification:
             yield Place(partition, is_partial=True)
 
     def _place(
-        self, partition: Partition, log_dir: LogDir, view: ClusterView, cleaner: dict[tuple[str, int], int]
+        self,
+        partition: Partition,
+        log_dir: LogDir,
+        view: ClusterView | None,
+        cleaner: dict[tuple[str, int], int],
     ) -> Place:
         return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
 
-    def _lone_partition(self, path: str, view: ClusterView) -> Place:
+    def _lone_partition(self, path: str, view: ClusterView | None) -> Place:
         """A partition that was named itself; what its log directory says of it counts too."""
         guest = self._request.guest
         partition = read_partition(path, [], guest)
@@ -107,7 +114,7 @@ class Verification:
         cleaner = {} if log_dir is None else read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
         return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
 
-    def _cluster_view(self, targets: list[Target]) -> ClusterView:
+    def _cluster_view(self, targets: list[Target]) -> ClusterView | None:
         guest = self._request.guest
         found = [
             partition
@@ -120,6 +127,10 @@ class Verification:
                 beside = os.path.join(os.path.dirname(os.path.abspath(target.path)), METADATA_PARTITION)
                 if os.path.isdir(beside):
                     found.append(read_partition(beside, [], guest))
+        if not found:
+            return None
+        from kafkatool.engine.cluster_view import read_cluster_view
+
         return read_cluster_view(found, guest)
 
     def _note_problems(self, log_dir: LogDir) -> None:

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from kafkatool.engine.cluster_view import ClusterView
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
@@ -30,6 +30,9 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 
+if TYPE_CHECKING:
+    from kafkatool.engine.cluster_view import ClusterView
+
 _WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
 # A metadata snapshot is batches like a log, with offsets of its own and no indexes.
 SNAPSHOT = SegmentState.CLEANED
@@ -41,7 +44,7 @@ class Place:
 
     partition: Partition
     log_dir: LogDir | None = None
-    view: ClusterView = field(default_factory=ClusterView)
+    view: ClusterView | None = None
     cleaner: dict[tuple[str, int], int] = field(default_factory=dict)
     is_live: bool = False
     """Whether a broker is running on it."""
@@ -87,7 +90,9 @@ def place_finding(place: Place | None, file: str, damage: Damage, segment: Segme
     if place is None:
         return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file, None, None))
     partition = place.partition
-    replicas = place.view.replicas_of(partition.topic, partition.topic_id, partition.partition)
+    replicas = None
+    if place.view is not None:
+        replicas = place.view.replicas_of(partition.topic, partition.topic_id, partition.partition)
     meta = None if place.log_dir is None else place.log_dir.meta
     return Finding(
         file,
@@ -294,8 +299,9 @@ class _Judge:
 
     def _is_compacted(self) -> bool:
         """Whether anything says that cleaning may have taken records out of this log."""
+        policies = {} if self.place.view is None else self.place.view.policies
         topic = self.place.partition.topic or ""
-        if "compact" in self.place.view.policies.get(topic, "") or self.place.key in self.place.cleaner:
+        if "compact" in policies.get(topic, "") or self.place.key in self.place.cleaner:
             return True
         facts = [self.logs[at] for at in self.live]
         return any(not f.is_whole or f.has_legacy for f in facts) or any(not f.batches for f in facts[:-1])
@@ -421,12 +427,9 @@ class _Judge:
 
     def _topic_id(self) -> _Numbered:
         partition, view = self.place.partition, self.place.view
-        if (
-            not view.is_known
-            or self.place.key is None
-            or partition.topic is None
-            or partition.topic_id is None
-        ):
+        if view is None or not (view.is_known and view.is_complete) or self.place.key is None:
+            return
+        if partition.topic is None or partition.topic_id is None:
             return
         known = view.ids_of(partition.topic)
         if partition.topic_id in known:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from kafkatool.engine.cluster_view import Replicas
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+
+if TYPE_CHECKING:
+    from kafkatool.engine.cluster_view import Replicas
 
 _OF_THE_LOG = frozenset(
     {
@@ -78,6 +80,8 @@ def fix(
     """The command to run next, or what to do where another copy makes every command unnecessary."""
     if damage.severity is Severity.NOTE:
         return None
+    import shlex
+
     where = shlex.quote(directory)
     if damage.kind in _OF_THE_LOG:
         others = [] if replicas is None else [node for node in replicas.isr if node != node_id]

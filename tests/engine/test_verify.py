@@ -523,3 +523,8 @@ def test_a_single_file_is_checked_with_what_stands_beside_it(partition: Path) ->
     assert kinds_of(findings(closed(partition, ".index"))) == [F.BAD_INDEX]
     flip(closed(partition, ".snapshot"), 20)
     assert kinds_of(findings(closed(partition, ".snapshot"))) == [F.BAD_SNAPSHOT]
+
+
+def test_damaged_metadata_proves_nothing_about_topic_ids(log_dir: Path) -> None:
+    flip(log_dir / "__cluster_metadata-0" / segment_file(0, ".log"), 80)
+    assert {f.topic for f in findings(log_dir)} == {"__cluster_metadata"}
