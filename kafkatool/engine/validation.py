@@ -122,12 +122,12 @@ class LeaderValidation:
         return self._patched(batch, records, offset)
 
     def _check_header(self, header: BatchHeader) -> None:
+        if header.last_offset_delta < 0 or header.codec_label is None:
+            raise InvalidRecord(
+                f"attributes {header.attributes}, offsets up to {header.last_offset_delta} above the base"
+            )
         if self.origin is not Origin.CLIENT:
             return
-        if header.last_offset_delta < 0 or header.records_count <= 0:
-            raise InvalidRecord(
-                f"{header.records_count} records up to offset delta {header.last_offset_delta}"
-            )
         if header.records_count != header.last_offset_delta + 1:
             raise InvalidRecord(f"{header.records_count} records for {header.last_offset_delta + 1} offsets")
         if header.is_control:

@@ -1,0 +1,124 @@
+"""What a leader refuses and what it changes; tests/kafka/test_log_parity.py asks brokers the same."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkatool.engine.config import read_config
+from kafkatool.engine.producer_state import Origin
+from kafkatool.engine.refusals import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    LogRefusal,
+    MessageTooLarge,
+)
+from kafkatool.engine.segment import NewBatch
+from kafkatool.engine.validation import LeaderValidation, split_batches
+from kafkatool.format.batch import (
+    CONTROL_MASK,
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    Codec,
+    NewRecord,
+    is_valid,
+    read_header,
+    seal,
+    write_batch,
+)
+from kafkatool.format.record import read_records
+
+NOW = 1_700_000_000_000
+BOUNDS = {"message.timestamp.before.max.ms": "10", "message.timestamp.after.max.ms": "10"}
+APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
+GOOD = write_batch([NewRecord(b"k%d" % at, b"value", NOW + at) for at in range(3)])
+
+
+def stamp(data: bytes, settings: dict[str, str] | None = None, origin: Origin = Origin.CLIENT) -> NewBatch:
+    validation = LeaderValidation(read_config(settings or {}), 7, origin, NOW)
+    return validation.stamp(list(split_batches(data)), 40)
+
+
+def changed(data: bytes = GOOD, **fields: int) -> bytes:
+    header: BatchHeader = read_header(data)
+    return seal(header._replace(**fields), data[HEADER_SIZE:])
+
+
+def test_offsets_and_epoch_are_written_and_nothing_else() -> None:
+    stamped = stamp(GOOD)
+    assert (stamped.header.base_offset, stamped.header.partition_leader_epoch) == (40, 7)
+    assert bytes(stamped.data[16:]) == GOOD[16:]
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "reason"),
+    [
+        (GOOD[:-1] + b"\xff", {}, CorruptMessage),
+        (GOOD + GOOD, {}, InvalidRecord),
+        (changed(base_offset=1), {}, InvalidRecord),
+        (changed(records_count=2), {}, InvalidRecord),
+        (changed(records_count=2, last_offset_delta=1), {}, InvalidRecord),
+        (changed(last_offset_delta=-1), {}, InvalidRecord),
+        (changed(attributes=CONTROL_MASK), {}, InvalidRecord),
+        (changed(attributes=int(Codec.GZIP)), {}, InvalidRecord),
+        (changed(attributes=6), {}, InvalidRecord),
+        (changed(producer_id=4), {}, InvalidRecord),
+        (write_batch([NewRecord(None, b"", NOW)]), {"cleanup.policy": "delete,compact"}, InvalidRecord),
+        (GOOD, {"max.message.bytes": "60"}, MessageTooLarge),
+        (write_batch([NewRecord(b"", b"", NOW - 11)]), BOUNDS, InvalidTimestamp),
+        (write_batch([NewRecord(b"", b"", NOW + 11)]), BOUNDS, InvalidTimestamp),
+        (changed(attributes=TIMESTAMP_TYPE_MASK), APPEND_TIME, InvalidTimestamp),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(data: bytes, settings: dict[str, str], reason: type) -> None:
+    with pytest.raises(reason):
+        stamp(data, settings)
+
+
+def test_a_time_at_the_bound_is_taken() -> None:
+    stamp(write_batch([NewRecord(b"", b"", NOW - 10), NewRecord(b"", b"", NOW + 10)]), BOUNDS)
+
+
+def test_a_wrong_largest_time_is_put_right() -> None:
+    stamped = stamp(changed(max_timestamp=1))
+    assert stamped.header.max_timestamp == NOW + 2
+    assert is_valid(stamped.data)
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("target", ["uncompressed", "gzip", "lz4", "snappy", "zstd"])
+def test_another_codec_keeps_the_records(codec: Codec, target: str) -> None:
+    rows = [NewRecord(b"k", b"v" * at, NOW - at, [(b"h", None)]) for at in range(9)]
+    stamped = stamp(write_batch(rows, codec=codec), {"compression.type": target})
+    assert stamped.header.codec_label == ("none" if target == "uncompressed" else target)
+    assert is_valid(stamped.data)
+    got = [(row.offset, row.timestamp_ms, row.value) for row in read_records(stamped.header, stamped.data)]
+    assert got == [(40 + at, row.timestamp_ms, row.value) for at, row in enumerate(rows)]
+
+
+@given(st.binary(max_size=200), st.integers(0, len(GOOD)), st.sampled_from(list(Origin)))
+def test_any_bytes_are_taken_or_refused(junk: bytes, at: int, origin: Origin) -> None:
+    for data in (junk, GOOD[:at] + junk, GOOD[:at] + junk + GOOD[at + len(junk) :]):
+        with suppress(LogRefusal):
+            if list(split_batches(data)):
+                stamp(data, origin=origin)
+
+
+@given(st.sampled_from(list(Origin)), st.integers(17, len(GOOD) - 1), st.integers(1, 255))
+def test_a_resealed_change_is_taken_or_refused(origin: Origin, at: int, flip: int) -> None:
+    mutated = bytearray(GOOD)
+    mutated[at] ^= flip
+    data = seal(read_header(mutated), bytes(mutated[HEADER_SIZE:]))
+    with suppress(LogRefusal):
+        stamp(data, origin=origin)
+
+
+def test_a_coordinator_is_not_believed_everything_either() -> None:
+    for data in (changed(last_offset_delta=-1), changed(attributes=7, records_count=0)):
+        with pytest.raises(InvalidRecord):
+            stamp(data, origin=Origin.COORDINATOR)
