@@ -7,6 +7,7 @@ Of a broker that was killed, the preallocated rest of the files is cut before th
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,12 +39,20 @@ GLOBS = (
     "odd/*/*-0",
     "log-dir/clean-*/logs1/a.topic-1-*",
     "log-dir/clean-*/logs1/trimmed-0",
+    "replicas/behind-4.3/node*/logs1/behind-0",
+    "replicas/moving-4.3/node*/logs1/moving-0",
+    "replicas/offline-4.3/node*/logs*/*t-0",
+    "replicas/unclean-4.3/node*/logs1/unclean-0",
 )
-PARTITIONS = sorted(path for pattern in GLOBS for path in FIXTURES.glob(pattern))
+REPLICATED = {"internal.segment.bytes": "900", "index.interval.bytes": "200"}
+TRUNCATED = FIXTURES / "replicas" / "unclean-4.3" / "node1" / "logs1" / "unclean-0"
+PARTITIONS = sorted({path for pattern in GLOBS for path in FIXTURES.glob(pattern)} - {TRUNCATED})
 
 
 def config_of(directory: Path) -> TopicConfig:
     """The topic's settings, as the fixture's ORIGIN.md tells them."""
+    if FIXTURES / "replicas" in directory.parents:
+        return read_config(REPLICATED if directory.name != "moving-0" else {"index.interval.bytes": "200"})
     origin = next(parent / "ORIGIN.md" for parent in directory.parents if (parent / "ORIGIN.md").exists())
     text = origin.read_text()
     release = re.search(r"Kafka (\d\.\d)", text)
@@ -142,6 +151,22 @@ def test_a_log_cut_off_after_a_flush_comes_back_as_it_was(directory: Path, tmp_p
         written = [entry for entry in log.epochs.entries if entry.start_offset < log.log_end_offset]
         expected[LEADER_EPOCHS] = write_leader_epochs(written)
         assert content(left) == expected
+
+
+def test_a_replica_is_recovered_truncated_and_goes_on_as_a_brokers_was(tmp_path: Path) -> None:
+    """After an unclean election a real follower had to give up twelve records that only it had."""
+    before = FIXTURES / "replicas" / "unclean-4.3" / "node1-before" / "logs1" / "unclean-0"
+    ours = tmp_path / "unclean-0"
+    shutil.copytree(before, ours)
+    log = open_log(Disk(), str(ours), config_of(before), now_ms=0)
+    assert log.log_end_offset == 22
+    log.truncate_to(10, 0)
+    for batch in batches_of(TRUNCATED):
+        if batch.header.base_offset >= 10:
+            log.append_as_follower(bytes(batch.data), now_ms=0)
+    log.close()
+    expected = {name: data for name, data in content(TRUNCATED).items() if not name.endswith(".deleted")}
+    assert content(ours) == expected
 
 
 def test_there_are_fixtures_to_replay() -> None:
