@@ -410,6 +410,10 @@ _PLAN: dict[str, RowKind] = {
             "first_offset": "first offset at stake",
             "last_offset": "last offset of a good batch that is lost; null where there is none",
             "message": "the same in a sentence",
+            "replicas": "nodes that hold the partition, by the newest metadata on the disk; null if unknown",
+            "isr": "those of them that were in sync",
+            "leader": "the leader; -1 for none",
+            "metadata_ms": "when that was written into the metadata",
         },
     ),
     "plan": RowKind(

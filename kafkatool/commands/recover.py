@@ -29,10 +29,12 @@ from kafkatool.commands.options import (
     guest,
     talk,
 )
-from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, rows
+from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
 from kafkatool.errors import ExitCode, UsageError
+from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.cluster_view import Replicas
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.recover import Recovered, Recovering
     from kafkatool.engine.source import Guest
@@ -146,6 +148,7 @@ class _Work:
         from kafkatool.engine.start_checks import check_start
 
         checks = check_start(home.log_dir, self._guest)
+        self._read_cluster(home)
         done = self._all(home, checks)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
             self._tell_directory(home, checks, out, fmt)
@@ -159,6 +162,36 @@ class _Work:
                 write_row(out, step_row(step, size), fmt)
             how = Applying(self._now_ms, offline, backup_dir)
             conclude(plan, how, self._talk, out, fmt, do_apply=do_apply)
+
+    def _read_cluster(self, home: Home) -> None:
+        """Who else has these partitions, by the metadata in this log directory."""
+        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.logdir import PartitionState
+
+        partitions = home.log_dir.partitions
+        metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+        self._cluster = read_cluster_view(metadata, self._guest)
+        self._node = home.log_dir.meta.node_id if home.log_dir.meta else None
+        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in partitions}
+
+    def _replicas(self, path: str) -> Replicas | None:
+        named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
+        if named is None:
+            return None
+        topic_id = self._topic_ids.get(os.path.normpath(path))
+        return self._cluster.replicas_of(named.topic, topic_id, named.partition)
+
+    def _advise(self, one: Recovered) -> None:
+        """Where another replica is in sync, surgery is the second best."""
+        known = self._replicas(one.path)
+        others = [node for node in known.isr if node != self._node] if known else []
+        if known and others:
+            age = iso_time(known.metadata_ms)
+            nodes = ", ".join(map(str, others))
+            self._talk.warn(
+                f"{one.path}: by the metadata of {age} node {nodes} has it in sync: better set this copy "
+                "aside and let the broker fetch it anew"
+            )
 
     def _all(self, home: Home, checks: StartChecks) -> list[Recovered]:
         from kafkatool.engine.logdir import PartitionState
@@ -215,13 +248,14 @@ class _Work:
         for event in one.events:
             if event.what == "scan" and fmt is Format.table and not self._talk.verbose:
                 continue
-            row = _row(one.path, event.what, event.segment, event.message, fmt)
+            row = _row(one.path, event.what, event.segment, event.message, fmt, self._replicas(one.path))
             last = one.lost_to if event.what == "cut" else event.last_offset
             out.write(
                 {**row, "position": event.position, "first_offset": event.first_offset, "last_offset": last}
             )
         if one.loses or one.refusal is not None:
             self._found()
+            self._advise(one)
         if one.loses and self._keep is not None:
             self._salvage(one, out, fmt)
 
@@ -245,9 +279,14 @@ class _Work:
             self.exit_code = ExitCode.FOUND
 
 
-def _row(path: str, what: str, segment: int | None, message: str, fmt: Format) -> Row:
-    from kafkatool.format.names import parse_partition_directory
-
+def _row(
+    path: str,
+    what: str,
+    segment: int | None,
+    message: str,
+    fmt: Format,
+    replicas: Replicas | None = None,
+) -> Row:
     name = os.path.basename(os.path.normpath(path))
     named = parse_partition_directory(name)
     row: Row = {
@@ -261,6 +300,10 @@ def _row(path: str, what: str, segment: int | None, message: str, fmt: Format) -
         "first_offset": None,
         "last_offset": None,
         "message": message,
+        "replicas": list(replicas.replicas) if replicas else None,
+        "isr": list(replicas.isr) if replicas else None,
+        "leader": replicas.leader if replicas else None,
+        "metadata_ms": replicas.metadata_ms if replicas else None,
     }
     return row if fmt is Format.ndjson else {**row, "partition_name": name}
 

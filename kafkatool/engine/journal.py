@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkatool.engine.fs import Files
-from kafkatool.engine.lock import hold_lock, refuse_if_in_use
+from kafkatool.engine.lock import LOCK_FILE, hold_lock, refuse_if_in_use
 from kafkatool.engine.plan import (
     CHUNK,
     Action,
@@ -112,7 +112,8 @@ def begin(plan: Plan, stages: list[list[Move]], files: Files, how: Applying) -> 
 def _home(plan: Plan, backup_dir: str | None) -> str:
     if backup_dir is not None:
         return backup_dir
-    if any(name in BY_NAME for name in os.listdir(plan.log_dir)):
+    # The lock may be our own.
+    if any(name in BY_NAME and name != LOCK_FILE for name in os.listdir(plan.log_dir)):
         return plan.log_dir
     return os.path.dirname(plan.steps[0].path)
 

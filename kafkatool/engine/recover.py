@@ -140,7 +140,6 @@ class _Loader:
         self.epochs = LeaderEpochs()
         self.bases: list[int] = []
         self.ends: dict[int, int] = {}
-        self.last_states = ProducerStates()
 
     def load(self) -> None:
         self._read_epochs()
@@ -314,7 +313,8 @@ class _Loader:
             return size > 0
         self._settle(base, found, size)
         producers.take()
-        self.last_states = producers.states
+        if found.valid_bytes < size and not self.result.open_transactions:
+            self.result.open_transactions = producers.states.open_transactions
         return found.valid_bytes < size
 
     def _settle(self, base: int, found: RecoveredSegment, size: int) -> None:
@@ -359,8 +359,6 @@ class _Loader:
             self.result.cuts.append((content.path, content.start + position))
 
     def _drop(self, bases: list[int], damaged: int) -> None:
-        if not self.result.open_transactions:
-            self.result.open_transactions = self.last_states.open_transactions
         for base in bases:
             self._say(
                 "delete", base, f"{segment_file(base, '.log')}: lies behind the damage", first_offset=base

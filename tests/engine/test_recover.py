@@ -1,0 +1,269 @@
+"""A broker's next start, followed in thought: what it would do, what it refuses, and what is kept."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine.fs import Disk, Files
+from kafkatool.engine.journal import read_journal, undo
+from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.plan import Applying, apply
+from kafkatool.engine.recover import Recovered, Recovering, as_plan, plan_recover
+from kafkatool.engine.salvage import salvage
+from kafkatool.engine.source import Guest
+from kafkatool.errors import Refused
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
+from kafkatool.format.names import segment_file
+from kafkatool.format.schema.control import write_end_marker
+from tests.cli import run
+from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+from tests.engine.disk import START_MS, write_partition
+from tests.engine.test_plan import read_tree
+from tests.logs import offsets, walk
+
+GUEST = Guest(cache_keep=True)
+HOW = Recovering(now_ms=START_MS)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Segments 0, 60 and 120, each of 30 batches of two records."""
+    return write_partition(tmp_path / "logs", "orders-0", segments=3)
+
+
+def recovered(directory: Path, how: Recovering = HOW) -> Recovered:
+    return plan_recover(read_partition(str(directory), [], GUEST), how, GUEST)
+
+
+def do_recover(directory: Path, files: Files | None = None, how: Recovering = HOW) -> str:
+    plan = as_plan(str(directory.parent), [recovered(directory, how)])
+    return apply(plan, files or Disk(), Applying(START_MS)) if plan.steps else ""
+
+
+def whats(found: Recovered) -> list[tuple[str, int | None]]:
+    return [(event.what, event.segment) for event in found.events]
+
+
+def flip(directory: Path, base: int) -> None:
+    """A bit in the body of the second batch of a segment."""
+    path = directory / segment_file(base, ".log")
+    data = bytearray(path.read_bytes())
+    data[read_header(data).size + 100] ^= 1
+    path.write_bytes(data)
+
+
+def test_everything_above_the_recovery_point_is_scanned_and_nothing_below(orders: Path) -> None:
+    assert whats(recovered(orders)) == [("scan", 0), ("scan", 60), ("scan", 120)]
+    assert whats(recovered(orders, Recovering(START_MS, recovery_point=61))) == [("scan", 60), ("scan", 120)]
+
+
+def test_the_first_damage_ends_the_log_and_what_lies_behind_it_is_told(orders: Path) -> None:
+    flip(orders, 60)
+    found = recovered(orders)
+    assert whats(found) == [("scan", 0), ("scan", 60), ("cut", 60), ("delete", 120)]
+    cut = next(event for event in found.events if event.what == "cut")
+    size = read_header((orders / segment_file(60, ".log")).read_bytes()).size
+    assert (cut.position, cut.first_offset, found.lost_to, found.log_end) == (size, 62, 179, 62)
+
+
+def test_damage_below_the_recovery_point_is_not_seen(orders: Path) -> None:
+    flip(orders, 0)
+    found = recovered(orders, Recovering(START_MS, recovery_point=61))
+    assert not found.loses
+
+
+def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(orders: Path) -> None:
+    flip(orders, 60)
+    before = read_tree(orders)
+    journal = do_recover(orders)
+    assert (orders / f"{segment_file(120, '.log')}.kafkatool-1").exists()
+    assert do_recover(orders) == ""
+    undo(read_journal(journal), Disk(), offline=False, now_ms=START_MS)
+    assert read_tree(orders) == before
+
+
+def test_a_log_that_would_end_below_its_start_is_not_recovered(orders: Path) -> None:
+    flip(orders, 0)
+    found = recovered(orders, Recovering(START_MS, log_start=100))
+    assert found.refusal is not None
+    assert "a broker would delete all of it" in found.refusal
+    assert as_plan(str(orders.parent), [found]).steps == []
+
+
+@pytest.mark.parametrize("content", ["0\n1\n0 0 0\n", "1\n0\n", "0\n2\n0 0\n", "0\n1\nx 0\n", "0\n1\n-1 0\n"])
+def test_leader_epochs_that_cannot_be_read_keep_a_broker_from_starting(orders: Path, content: str) -> None:
+    (orders / "leader-epoch-checkpoint").write_text(content)
+    assert recovered(orders).refusal
+
+
+def test_an_offset_outside_its_segment_keeps_a_broker_from_starting(orders: Path) -> None:
+    path = orders / segment_file(60, ".log")
+    data = path.read_bytes()
+    size = read_header(data).size
+    path.write_bytes(data[:size] + bytes(8) + data[size + 8 :])
+    found = recovered(orders)
+    assert found.refusal is not None
+    assert "Split operation" in found.refusal
+
+
+def test_a_partition_without_a_log_gets_an_empty_one_at_its_start(tmp_path: Path) -> None:
+    directory = tmp_path / "logs" / "empty-0"
+    directory.mkdir(parents=True)
+    do_recover(directory, how=Recovering(START_MS, log_start=7))
+    found = read_tree(directory)
+    assert found[segment_file(7, ".log")] == b""
+
+
+# --- power cuts ---------------------------------------------------------------------------------------
+
+
+def damage(directory: Path) -> None:
+    """A complete swap of the first segment, leftovers, a cut in the second, and a third behind it."""
+    for extension in (".log", ".index", ".timeindex"):
+        path = directory / segment_file(0, extension)
+        shutil.copy2(path, f"{path}.swap")
+    shutil.copy2(directory / segment_file(0, ".log"), directory / f"{segment_file(0, '.log')}.deleted")
+    flip(directory, 60)
+
+
+def facts(directory: Path) -> dict[str, bytes]:
+    """Zeros that a broker reserved behind index entries aside."""
+    return {
+        name: data.rstrip(b"\0") if name.endswith("index") else data
+        for name, data in read_tree(directory).items()
+    }
+
+
+def test_after_a_power_cut_another_recovery_comes_to_the_same_end(tmp_path: Path) -> None:
+    wanted_at = write_partition(tmp_path / "wanted", "orders-0", segments=3)
+    damage(wanted_at)
+    do_recover(wanted_at)
+    wanted = facts(wanted_at)
+    number, is_cut = 0, True
+    while is_cut:
+        directory = write_partition(tmp_path / f"disk-{number}", "orders-0", segments=3)
+        damage(directory)
+        disk = CrashDisk(directory.parent, stop_at=number)
+        with suppress(PowerCut):
+            do_recover(directory, disk)
+        is_cut = disk.is_cut
+        for way, (_name, keep, tear) in enumerate(every_way(number)):
+            left = disk.survivors(tmp_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            do_recover(left / "orders-0")
+            assert facts(left / "orders-0") == wanted, disk.operations
+            shutil.rmtree(left)
+        shutil.rmtree(directory.parent)
+        number += 1
+    assert number > 30
+
+
+# --- what lies behind the damage ----------------------------------------------------------------------
+
+
+def transactions(directory: Path) -> None:
+    """Producer 1 opens before the hole; 2 ends behind it; 3 begins and ends there, twice; 4 stays open."""
+
+    def data(offset: int, producer: int) -> bytes:
+        return write_batch(
+            [NewRecord(b"k", b"v", START_MS)],
+            base_offset=offset,
+            attributes=TRANSACTIONAL_MASK,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=0,
+            partition_leader_epoch=0,
+        )
+
+    def end(offset: int, producer: int) -> bytes:
+        key, value = write_end_marker(committed=True, coordinator_epoch=0)
+        return write_batch(
+            [NewRecord(key, value, START_MS)],
+            base_offset=offset,
+            attributes=TRANSACTIONAL_MASK | CONTROL_MASK,
+            producer_id=producer,
+            producer_epoch=0,
+            partition_leader_epoch=0,
+        )
+
+    hole = bytearray(data(2, 9))
+    hole[65] ^= 1
+    parts = [data(0, 1), data(1, 2), bytes(hole), end(3, 2), data(4, 3), end(5, 3), data(6, 3), end(7, 3)]
+    directory.mkdir(parents=True)
+    (directory / segment_file(0, ".log")).write_bytes(b"".join([*parts, data(8, 4)]))
+
+
+def test_good_batches_behind_the_damage_are_saved_with_what_cannot_be_proven(tmp_path: Path) -> None:
+    directory = tmp_path / "logs" / "payments-0"
+    transactions(directory)
+    saved = salvage(recovered(directory), str(tmp_path / "saved"), Disk(), GUEST)
+    (path,) = (tmp_path / "saved").iterdir()
+    assert offsets(walk(path)[0]) == [3, 4, 5, 6, 7, 8]
+    assert [(one.producer_id, one.first_offset) for one in saved.transactions] == [
+        (1, 0),
+        (2, 1),
+        (3, 4),
+        (4, 8),
+    ]
+
+
+def test_what_is_saved_goes_to_a_new_directory_outside_of_the_log_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "logs" / "payments-0"
+    transactions(directory)
+    for wrong in (tmp_path / "logs" / "saved", directory / "saved", tmp_path):
+        with pytest.raises(Refused):
+            salvage(recovered(directory), str(wrong), Disk(), GUEST)
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+
+def test_the_command_tells_and_does(orders: Path) -> None:
+    flip(orders, 60)
+    told = run("recover", str(orders))
+    assert told.exit_code == 4
+    assert b"delete" in told.stdout
+    assert b"nothing was changed" in told.stderr
+    done = run("recover", "--apply", str(orders))
+    assert (done.exit_code, run("recover", str(orders)).exit_code) == (4, 0)
+    journal = str(next(orders.glob("recover.kafkatool-*")))
+    assert run("rebuild-index", "--undo", journal).exit_code == 2
+    assert b"bring it back" in run("recover", "--undo", journal).stdout
+    assert run("recover", "--undo", journal, "--apply").exit_code == 0
+    assert run("recover", str(orders)).exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("recovery-point-offset-checkpoint", "0\n7\norders 0 61\n", 4),
+        ("recovery-point-offset-checkpoint", "1\n1\norders 0 61\n", 4),
+        ("recovery-point-offset-checkpoint", "0\n1\norders 0 x\n", 0),
+        ("recovery-point-offset-checkpoint", "", 0),
+        ("log-start-offset-checkpoint", "0\n1\norders 0\n", 4),
+        ("replication-offset-checkpoint", "0\n2\norders 0 3\n", 4),
+    ],
+)
+def test_checkpoints_that_a_broker_does_not_start_with_are_told(
+    orders: Path, name: str, content: str, code: int
+) -> None:
+    (orders.parent / name).write_text(content)
+    done = run("recover", str(orders.parent))
+    assert done.exit_code == code
+    assert (b"refuse" in done.stdout) == (code == 4)
+    assert run("recover", "--apply", "--offline", str(orders.parent)).exit_code == code
+
+
+def test_a_directory_that_is_nobodys_keeps_a_broker_from_starting(orders: Path) -> None:
+    (orders.parent / "lost+found").mkdir()
+    assert b"no partition's" in run("recover", str(orders.parent)).stdout
+
+
+@pytest.mark.parametrize("option", ["--apply", "--offline"])
+def test_keep_after_damage_takes_one_partition(orders: Path, option: str) -> None:
+    write_partition(orders.parent, "orders-1")
+    done = run("recover", option, "--keep-after-damage", "x", str(orders.parent))
+    assert done.exit_code == 2
