@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +42,7 @@ from tests.engine.test_log_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record
-from tests.kafka.raw_produce import raw_produce
+from tests.kafka.raw_produce import Appended, raw_produce
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("log parity")]
 
@@ -55,6 +56,7 @@ ERRORS: dict[type[LogRefusal], int] = {
     refusals.InvalidProducerEpoch: 47,
     refusals.InvalidRecord: 87,
 }
+NOT_YET = (3, 5, 6)  # no such topic, no leader, not the leader
 SEGMENT_BYTES = "segment.bytes"
 TOPICS: dict[str, dict[str, str]] = {
     "small": {SEGMENT_BYTES: "1500", "index.interval.bytes": "200", "max.message.bytes": "700"},
@@ -131,6 +133,17 @@ def release_settings(settings: dict[str, str], version: str) -> dict[str, str]:
     return {("internal." if name == SEGMENT_BYTES else "") + name: text for name, text in settings.items()}
 
 
+def produce(broker: Broker, topic: str, batch: bytes) -> Appended:
+    """The broker's answer, once it knows that it leads."""
+    answer = raw_produce(broker.bootstrap, topic, batch)
+    for _ in range(200):
+        if answer.error not in NOT_YET:
+            break
+        time.sleep(0.05)
+        answer = raw_produce(broker.bootstrap, topic, batch)
+    return answer
+
+
 def our_answer(log: Log, batch: bytes, now_ms: int) -> tuple[int, int]:
     try:
         done = log.append_as_leader(batch, leader_epoch=0, now_ms=now_ms)
@@ -164,7 +177,7 @@ def test_the_same_bytes_give_the_same_answers_and_the_same_files(broker: Broker,
         broker.client.create_topic(name, release_settings(settings, broker.version))
         answers[name] = []
         for batch in Story(random.Random(name)).batches(120):
-            error, offset = raw_produce(broker.bootstrap, name, batch)
+            error, offset = produce(broker, name, batch)
             answers[name].append((batch, error, offset))
     broker.stop()
     for name, settings in TOPICS.items():
@@ -235,7 +248,7 @@ def test_a_broker_serves_what_we_wrote_and_has_nothing_to_say(broker: Broker, tm
         level: [Record(row.key, row.value, (), row.timestamp_ms) for row in records(log, 0, level)]
         for level in (Isolation.LOG_END, Isolation.COMMITTED)
     }
-    times = {time: visible_offset(log, time) for time in (NOW - 1, NOW, NOW + 105, NOW + 390, NOW + 391)}
+    times = {at: visible_offset(log, at) for at in (NOW - 1, NOW, NOW + 105, NOW + 390, NOW + 391)}
     assert log.last_stable_offset < log.log_end_offset
     assert any(segment.aborted() for segment in log.segments)
     log.close()
