@@ -113,6 +113,12 @@ def partition_findings(
     `logs` are the facts of whole logs by number; `sampled` those of parts, where only parts were read.
     """
     judge = _Judge(place, logs, guest)
+    if place.is_live:
+        # A broker that cleans or deletes takes files away under us: what was read of two is no contradiction.
+        for at, segment in enumerate(place.logs):
+            if _was_replaced(segment):
+                judge.leave_out(at)
+                sampled.pop(at, None)
     for at, parts in sampled.items():
         yield from judge.sampled(at, parts)
     if not sampled:
@@ -129,7 +135,15 @@ class _Judge:
         self.place = place
         self.logs = logs
         self.guest = guest
+        self.replaced: list[str] = []
         self.live = [at for at, segment in enumerate(place.logs) if segment.is_live]
+
+    def leave_out(self, at: int) -> None:
+        """A segment that was replaced or deleted meanwhile; the log around it cannot be judged as a whole."""
+        log = self.place.logs[at].log
+        assert log is not None
+        self.replaced.append(log.path)
+        self.logs.pop(at, None)
 
     def _finding(self, at: int | None, file: str, damage: Damage) -> tuple[int | None, Finding]:
         segment = None if at is None else self.place.logs[at]
@@ -227,7 +241,14 @@ class _Judge:
         if self.place.is_partial or segment.log is None or segment.log.size == 0 or not segment.is_live:
             return
         message = f"there is no .{kind.name} for this log: {effect}"
-        yield state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
+        damage = state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
+        yield self._excused(damage, "a running broker makes it when it needs it")
+
+    def _excused(self, damage: Damage, why: str) -> Damage:
+        """A note instead, where a running broker is about to change it."""
+        if not self.place.is_live:
+            return damage
+        return replace(damage, severity=Severity.NOTE, message=f"{damage.message}; {why}")
 
     def _data(self, segment: Segment, kind: kinds.FileKind) -> bytes | None:
         entry = segment.file(kind)
@@ -249,6 +270,8 @@ class _Judge:
     # --- the segments together ----------------------------------------------------------------------------
 
     def whole_log(self) -> _Numbered:
+        if self.replaced:
+            return
         facts = [self.logs[at] for at in self.live]
         if not facts or any(f.failure or f.vanished or f.changed for f in facts):
             return
@@ -418,7 +441,7 @@ class _Judge:
                 damage = file_problem(entry, self.guest)
                 if damage is not None:
                     yield self._finding(None, entry.path, damage)
-        if not self.logs:  # sampled: the epochs were not held against the log
+        if not self.logs and not self.replaced:  # sampled: the epochs were not held against the log
             for entry in self._small(kinds.LEADER_EPOCHS):
                 for damage in epoch_file_problems(self._read(entry) or b"", [], 0):
                     yield self._finding(None, entry.path, damage)
@@ -449,10 +472,25 @@ class _Judge:
                 message = "indexes without their log: the log is lost, or was being deleted"
                 path = segment.files[0].path
                 damage = state_damage(FindingClass.MISSING_FILE, message, "a .log", "none")
+                damage = self._excused(damage, "a running broker may be swapping segments")
                 yield self._finding(None, path, replace(damage, first_offset=segment.base_offset))
             elif not segment.is_live:
                 path = (segment.log or segment.files[0]).path
-                yield self._finding(None, path, _leftover(segment))
+                damage = self._excused(_leftover(segment), "a running broker may be at it")
+                yield self._finding(None, path, damage)
+
+
+def _was_replaced(segment: Segment) -> bool:
+    """Whether any file of a segment is not the one that was listed."""
+    for entry in segment.files:
+        path = entry.path
+        try:
+            found = os.stat(path)
+        except OSError:
+            return True
+        if (found.st_dev, found.st_ino) != entry.identity:
+            return True
+    return False
 
 
 def _has_bad_offset(facts: LogFacts) -> bool:

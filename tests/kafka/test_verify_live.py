@@ -1,0 +1,84 @@
+"""verify beside a broker at work, after it was killed, and after it has gone in order: no false alarm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kafka import peers
+from tests.kafka.broker import Broker
+from tests.kafka.librdkafka import Record, wait_until
+
+pytestmark = pytest.mark.peer
+
+SMALL = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """One that rolls, cleans and deletes all the time."""
+    peers.require_kafka(peers.NEWEST)
+    with Broker(peers.NEWEST, {"log.retention.bytes": "6291456", "log.segment.bytes": "1048576"}) as running:
+        running.client.create_topic("plain", SMALL)
+        running.client.create_topic(
+            "cleaned",
+            {**SMALL, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
+        )
+        yield running
+
+
+def produce(broker: Broker, stop: threading.Event) -> None:
+    while not stop.is_set():
+        records = [Record(os.urandom(1) if n % 2 else b"k", os.urandom(700)) for n in range(700)]
+        broker.client.produce("plain", records)
+        broker.client.produce("cleaned", records)
+        for topic, commit in (("plain", True), ("plain", False), ("cleaned", False)):
+            steps = [records[:5], records[:3]]
+            broker.client.transaction(topic, steps, transactional_id=f"{topic}-{commit}", commit=commit)
+
+
+def verify(broker: Broker, *options: str) -> list[dict[str, Any]]:
+    """What is at least degraded."""
+    command = [
+        sys.executable,
+        "-m",
+        "kafkatool",
+        "verify",
+        "--format",
+        "ndjson",
+        *options,
+        str(broker.log_dir),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 4), done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found[-1]["kind"] == "summary"
+    bad = [row for row in found[:-1] if row["severity"] != "note"]
+    for row in bad:
+        print(row["file"], row["class"], row["message"], row["expected"], row["found"])
+    return bad
+
+
+def test_nothing_is_wrong_while_a_broker_writes_and_when_it_is_gone(broker: Broker) -> None:
+    stop = threading.Event()
+    writer = threading.Thread(target=produce, args=(broker, stop))
+    writer.start()
+    try:
+        wait_until(lambda: len(list((broker.log_dir / "plain-0").glob("*.log"))) > 3, "segments", 30)
+        for _ in range(2):
+            assert verify(broker, "--deep") == []
+    finally:
+        stop.set()
+        writer.join()
+    broker.kill()
+    assert {row["class"] for row in verify(broker)} <= {"torn_tail"}
+    broker.start()
+    broker.stop()
+    assert verify(broker, "--deep") == []
