@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
+from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment
-from kafkatool.engine.verify_log import LogFacts
 from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.checksum import crc32c

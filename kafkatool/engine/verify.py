@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import (
     LogDir,
     Partition,
@@ -28,8 +29,9 @@ from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, Workers, cut, survey
 from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
 from kafkatool.engine.verify_index import read_claims
-from kafkatool.engine.verify_log import LogFacts, LogJob
-from kafkatool.engine.verify_partition import SNAPSHOT, Place, partition_findings, place_finding
+from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify_partition import partition_findings
+from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds

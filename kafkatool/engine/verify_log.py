@@ -7,7 +7,6 @@ finds out what is wrong and goes on behind it.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
@@ -16,15 +15,15 @@ from crc32c import crc32c
 from kafkatool.engine.bit_flips import LARGEST, find_flip
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.log_facts import LogFacts, join_facts
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.engine.source import FileSource, Guest, PipeSource, open_source
 from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_index import IndexClaims, read_claims
-from kafkatool.engine.verify_producers import Aborted, Trail, join_aborted, join_trails
-from kafkatool.errors import FormatError, KafkatoolError, TooLarge
+from kafkatool.engine.verify_producers import Aborted, Trail
+from kafkatool.engine.verify_records import read_marker, record_problem
+from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader
-from kafkatool.format.legacy import LegacyHeader, read_messages
-from kafkatool.format.record import read_records
 
 WINDOW = 1 << 20
 NOWHERE = 1 << 62
@@ -32,48 +31,6 @@ MOST_DAMAGES = 10_000
 """Of one log; more are counted, not kept."""
 MOST_EPOCHS = 100_000
 _FLIP_BUDGET = 64 << 20
-
-
-@dataclass(slots=True)
-class LogFacts:
-    """What a stretch of one log holds; two of them that touch can be merged."""
-
-    start: int = 0
-    stop: int = 0
-    done: bool = True
-    first_offset: int | None = None
-    last_offset: int = -1
-    last_position: int = 0
-    previous_offset: int = -1
-    """The last offset of the batch before the last: which of two is wrong shows only when a third comes."""
-    batches: int = 0
-    records: int = 0
-    max_timestamp: int = -1
-    max_filled_timestamp: int = -1
-    """The same without batches that cleaning emptied, whose header keeps a time that no record has."""
-    epochs: list[list[int]] = field(default_factory=list)
-    """[epoch, first offset, base offset of the last batch, position] of neighbouring batches of one epoch."""
-    producers: dict[int, Trail] = field(default_factory=dict)
-    aborted: list[Aborted] = field(default_factory=list)
-    holes: int = 0
-    thinned: int = 0
-    has_legacy: bool = False
-    damages: list[Damage] = field(default_factory=list)
-    more_damages: int = 0
-    index_damages: list[Damage] = field(default_factory=list)
-    time_damages: list[Damage] = field(default_factory=list)
-    times_from: int = 0
-    times_to: int = 0
-    first_time_ms: int | None = None
-    unreadable_blocks: int = 0
-    changed: str | None = None
-    vanished: bool = False
-    failure: str | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether offsets run on without a hole and every batch has all its records: never cleaned."""
-        return self.holes == 0 and self.thinned == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,55 +71,13 @@ class LogJob:
             return None
         if b.first_time_ms is not None and b.first_time_ms < a.max_filled_timestamp:
             return None
-        return _joined(a, b)
+        return join_facts(a, b)
 
     def is_done(self, result: LogFacts) -> bool:
         return result.done
 
     def where(self, result: LogFacts) -> int:
         return result.stop
-
-
-def _joined(a: LogFacts, b: LogFacts) -> LogFacts:
-    if not b.batches:
-        return replace(
-            a,
-            stop=b.stop,
-            done=b.done,
-            failure=b.failure,
-            vanished=b.vanished,
-            changed=a.changed or b.changed,
-        )
-    has_hole = a.first_offset is not None and b.first_offset != a.last_offset + 1
-    return replace(
-        b,
-        start=a.start,
-        first_offset=a.first_offset if a.first_offset is not None else b.first_offset,
-        previous_offset=b.previous_offset if b.batches > 1 else a.last_offset,
-        batches=a.batches + b.batches,
-        records=a.records + b.records,
-        max_timestamp=max(a.max_timestamp, b.max_timestamp),
-        max_filled_timestamp=max(a.max_filled_timestamp, b.max_filled_timestamp),
-        epochs=_join_epochs(a.epochs, b.epochs),
-        producers=join_trails(a.producers, b.producers),
-        aborted=a.aborted + join_aborted(a.producers, b.aborted),
-        holes=a.holes + b.holes + has_hole,
-        thinned=a.thinned + b.thinned,
-        has_legacy=a.has_legacy or b.has_legacy,
-        damages=a.damages + b.damages,
-        index_damages=a.index_damages + b.index_damages,
-        time_damages=a.time_damages + b.time_damages,
-        times_from=a.times_from,
-        first_time_ms=a.first_time_ms if a.first_time_ms is not None else b.first_time_ms,
-        unreadable_blocks=a.unreadable_blocks + b.unreadable_blocks,
-        changed=a.changed or b.changed,
-    )
-
-
-def _join_epochs(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
-    if a and b and a[-1][0] == b[0][0]:
-        return [*a[:-1], [a[-1][0], a[-1][1], b[0][2], a[-1][3]], *b[1:]]
-    return a + b
 
 
 class _Walk:
@@ -288,7 +203,7 @@ class _Walk:
         trails = self.facts.producers
         trail = trails.get(header.producer_id)
         if header.is_control:
-            marker = _marker(header, data)
+            marker = read_marker(header, data)
             if marker is None:
                 return
         if trail is None:
@@ -556,65 +471,3 @@ def _index_damage(position: int, end: int, expected: str, found: str) -> Damage:
         message=f"entry {position // (end - position)} leads astray: {found}",
         severity=Severity.DEGRADED,
     )
-
-
-def _marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | None:
-    """Of the end of a transaction: whether it was committed, and the coordinator's epoch."""
-    from kafkatool.format.schema.control import END_OF_TRANSACTION, read_control_type, read_end_marker
-    from kafkatool.format.schema.reading import Unreadable
-
-    try:
-        for record in read_records(header, data):
-            kind = read_control_type(record.key)
-            if kind in END_OF_TRANSACTION:
-                return kind == 1, read_end_marker(record.value)
-    except (FormatError, Unreadable):
-        return None
-    return None
-
-
-def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) -> Damage | None:
-    """What is wrong with the records of a batch whose checksum matches; its positions are still to be set."""
-    first = header.base_offset if isinstance(header, BatchHeader) else header.offset
-    try:
-        if data is None:
-            raise TooLarge("batch", 0, expected="a batch that fits into memory", found=header.size)
-        if isinstance(header, LegacyHeader):
-            for _ in read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE):
-                pass
-            return None
-        problem = _record_order(header, data)
-    except FormatError as error:
-        kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
-        expected, found, message = str(error.expected), str(error.found), str(error)
-        severity = Severity.DEGRADED if kind is FindingClass.TOO_LARGE else Severity.LOSS
-    else:
-        if problem is None:
-            return None
-        kind, severity = FindingClass.BAD_RECORD, Severity.DEGRADED
-        expected, found, message = problem
-    return Damage(
-        kind, 0, 0, expected, found, message, severity, first_offset=first, last_offset=header.last_offset
-    )
-
-
-def _record_order(header: BatchHeader, data: memoryview) -> tuple[str, str, str] | None:
-    """Offsets must rise within the header's range, and no time may be above the header's greatest."""
-    before = header.base_offset - 1
-    for record in read_records(header, data):
-        if not before < record.offset <= header.last_offset:
-            expected = f"an offset from {before + 1} to {header.last_offset}"
-            return expected, f"offset {record.offset}", f"record offset {record.offset} out of place"
-        if record.timestamp_ms > header.max_timestamp:
-            expected = f"a time of {header.max_timestamp} at most"
-            found = f"time {record.timestamp_ms}"
-            return expected, found, f"record {record.offset} is later than its batch says"
-        before = record.offset
-    return None
-
-
-def log_size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

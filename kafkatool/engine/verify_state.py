@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.verify_log import LogFacts
+from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.verify_producers import Aborted, Trail
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import Split, Task, cut, survey, workers
 from kafkatool.engine.verify_index import read_claims
-from kafkatool.engine.verify_log import LogFacts, LogJob
+from kafkatool.engine.verify_log import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, write_segment

@@ -1,0 +1,93 @@
+"""What is known of a stretch of a log when it has been walked, and of two stretches together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.verify_producers import Aborted, Trail, join_aborted, join_trails
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What a stretch of one log holds; two of them that touch can be merged."""
+
+    start: int = 0
+    stop: int = 0
+    done: bool = True
+    first_offset: int | None = None
+    last_offset: int = -1
+    last_position: int = 0
+    previous_offset: int = -1
+    """The last offset of the batch before the last: which of two is wrong shows only when a third comes."""
+    batches: int = 0
+    records: int = 0
+    max_timestamp: int = -1
+    max_filled_timestamp: int = -1
+    """The same without batches that cleaning emptied, whose header keeps a time that no record has."""
+    epochs: list[list[int]] = field(default_factory=list)
+    """[epoch, first offset, base offset of the last batch, position] of neighbouring batches of one epoch."""
+    producers: dict[int, Trail] = field(default_factory=dict)
+    aborted: list[Aborted] = field(default_factory=list)
+    holes: int = 0
+    thinned: int = 0
+    has_legacy: bool = False
+    damages: list[Damage] = field(default_factory=list)
+    more_damages: int = 0
+    index_damages: list[Damage] = field(default_factory=list)
+    time_damages: list[Damage] = field(default_factory=list)
+    times_from: int = 0
+    times_to: int = 0
+    first_time_ms: int | None = None
+    unreadable_blocks: int = 0
+    changed: str | None = None
+    vanished: bool = False
+    failure: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether offsets run on without a hole and every batch has all its records: never cleaned."""
+        return self.holes == 0 and self.thinned == 0
+
+
+def join_facts(a: LogFacts, b: LogFacts) -> LogFacts:
+    """The facts of two stretches of which the second begins where the first ends."""
+    if not b.batches:
+        return replace(
+            a,
+            stop=b.stop,
+            done=b.done,
+            failure=b.failure,
+            vanished=b.vanished,
+            changed=a.changed or b.changed,
+        )
+    has_hole = a.first_offset is not None and b.first_offset != a.last_offset + 1
+    return replace(
+        b,
+        start=a.start,
+        first_offset=a.first_offset if a.first_offset is not None else b.first_offset,
+        previous_offset=b.previous_offset if b.batches > 1 else a.last_offset,
+        batches=a.batches + b.batches,
+        records=a.records + b.records,
+        max_timestamp=max(a.max_timestamp, b.max_timestamp),
+        max_filled_timestamp=max(a.max_filled_timestamp, b.max_filled_timestamp),
+        epochs=_join_epochs(a.epochs, b.epochs),
+        producers=join_trails(a.producers, b.producers),
+        aborted=a.aborted + join_aborted(a.producers, b.aborted),
+        holes=a.holes + b.holes + has_hole,
+        thinned=a.thinned + b.thinned,
+        has_legacy=a.has_legacy or b.has_legacy,
+        damages=a.damages + b.damages,
+        index_damages=a.index_damages + b.index_damages,
+        time_damages=a.time_damages + b.time_damages,
+        times_from=a.times_from,
+        first_time_ms=a.first_time_ms if a.first_time_ms is not None else b.first_time_ms,
+        unreadable_blocks=a.unreadable_blocks + b.unreadable_blocks,
+        changed=a.changed or b.changed,
+    )
+
+
+def _join_epochs(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+    if a and b and a[-1][0] == b[0][0]:
+        return [*a[:-1], [a[-1][0], a[-1][1], b[0][2], a[-1][3]], *b[1:]]
+    return a + b

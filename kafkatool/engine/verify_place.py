@@ -1,0 +1,101 @@
+"""Where a check takes place: a partition directory, and what is known about it from elsewhere."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.verify_report import Finding, fix
+from kafkatool.format import kinds
+from kafkatool.format.names import FileState
+
+if TYPE_CHECKING:
+    from kafkatool.engine.cluster_view import ClusterView
+
+_WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
+# A metadata snapshot is batches like a log, with offsets of its own and no indexes.
+SNAPSHOT = SegmentState.CLEANED
+
+
+@dataclass(slots=True)
+class Place:
+    """A partition directory and what is known about it from elsewhere."""
+
+    partition: Partition
+    log_dir: LogDir | None = None
+    view: ClusterView | None = None
+    cleaner: dict[tuple[str, int], int] = field(default_factory=dict)
+    is_live: bool = False
+    """Whether a broker is running on it."""
+    is_partial: bool = False
+    """Whether only some of its files were named, so that missing ones mean nothing."""
+    logs: list[Segment] = field(init=False)
+    faulty: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.logs = [s for s in self.partition.segments if s.log is not None and s.state in _WALKED]
+        self.logs += [
+            Segment(entry.offset or 0, SNAPSHOT, (replace(entry, kind=kinds.LOG),))
+            for entry in self.partition.other_files
+            if entry.kind is kinds.RAFT_SNAPSHOT and entry.state is FileState.LIVE
+        ]
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """What the checkpoints call it; None for directories that they do not speak of."""
+        partition = self.partition
+        if partition.state is not PartitionState.ACTIVE or partition.topic is None:
+            return None
+        return None if partition.partition is None else (partition.topic, partition.partition)
+
+    @property
+    def was_shut_down_cleanly(self) -> bool:
+        return self.log_dir is not None and self.log_dir.was_shut_down_cleanly
+
+    def is_skipped_at_start(self, segment: Segment) -> bool | None:
+        """Whether a broker that starts now would not scan this segment."""
+        if self.log_dir is None or self.key is None:
+            return None
+        if self.was_shut_down_cleanly:
+            return True
+        point = self.log_dir.recovery_points.get(self.key, 0)
+        bases = [s.base_offset for s in self.partition.live_segments]
+        floor = bisect_right(bases, point) - 1
+        return floor >= 0 and segment.base_offset < bases[floor]
+
+
+def place_finding(place: Place | None, file: str, damage: Damage, segment: Segment | None = None) -> Finding:
+    """A finding with everything that is known about its place."""
+    if place is None:
+        return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file, None, None))
+    partition = place.partition
+    replicas = None
+    if place.view is not None:
+        replicas = place.view.replicas_of(partition.topic, partition.topic_id, partition.partition)
+    meta = None if place.log_dir is None else place.log_dir.meta
+    return Finding(
+        file,
+        partition.topic,
+        partition.partition,
+        damage,
+        fix(damage, partition.path, file, replicas, None if meta is None else meta.node_id),
+        replicas,
+        None if segment is None else place.is_skipped_at_start(segment),
+    )
+
+
+def was_replaced(segment: Segment) -> bool:
+    """Whether any file of a segment is not the one that was listed."""
+    for entry in segment.files:
+        path = entry.path
+        try:
+            found = os.stat(path)
+        except OSError:
+            return True
+        if (found.st_dev, found.st_ino) != entry.identity:
+            return True
+    return False

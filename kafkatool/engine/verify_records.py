@@ -1,0 +1,65 @@
+"""What is inside a batch whose checksum matches: its records, and the end of a transaction."""
+
+from __future__ import annotations
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE
+from kafkatool.errors import FormatError, TooLarge
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.legacy import LegacyHeader, read_messages
+from kafkatool.format.record import read_records
+
+
+def read_marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | None:
+    """Of the end of a transaction: whether it was committed, and the coordinator's epoch."""
+    from kafkatool.format.schema.control import END_OF_TRANSACTION, read_control_type, read_end_marker
+    from kafkatool.format.schema.reading import Unreadable
+
+    try:
+        for record in read_records(header, data):
+            kind = read_control_type(record.key)
+            if kind in END_OF_TRANSACTION:
+                return kind == 1, read_end_marker(record.value)
+    except (FormatError, Unreadable):
+        return None
+    return None
+
+
+def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) -> Damage | None:
+    """What is wrong with the records of a batch whose checksum matches; its positions are still to be set."""
+    first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+    try:
+        if data is None:
+            raise TooLarge("batch", 0, expected="a batch that fits into memory", found=header.size)
+        if isinstance(header, LegacyHeader):
+            for _ in read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE):
+                pass
+            return None
+        problem = _record_order(header, data)
+    except FormatError as error:
+        kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
+        expected, found, message = str(error.expected), str(error.found), str(error)
+        severity = Severity.DEGRADED if kind is FindingClass.TOO_LARGE else Severity.LOSS
+    else:
+        if problem is None:
+            return None
+        kind, severity = FindingClass.BAD_RECORD, Severity.DEGRADED
+        expected, found, message = problem
+    return Damage(
+        kind, 0, 0, expected, found, message, severity, first_offset=first, last_offset=header.last_offset
+    )
+
+
+def _record_order(header: BatchHeader, data: memoryview) -> tuple[str, str, str] | None:
+    """Offsets must rise within the header's range, and no time may be above the header's greatest."""
+    before = header.base_offset - 1
+    for record in read_records(header, data):
+        if not before < record.offset <= header.last_offset:
+            expected = f"an offset from {before + 1} to {header.last_offset}"
+            return expected, f"offset {record.offset}", f"record offset {record.offset} out of place"
+        if record.timestamp_ms > header.max_timestamp:
+            expected = f"a time of {header.max_timestamp} at most"
+            found = f"time {record.timestamp_ms}"
+            return expected, found, f"record {record.offset} is later than its batch says"
+        before = record.offset
+    return None
