@@ -44,8 +44,12 @@ NO_ENTRIES = NewEntries(None, None)
 class IndexAccounting:
     """The two indexes of one segment while batches are added to it."""
 
-    def __init__(self, base_offset: int, interval_bytes: int, max_index_bytes: int) -> None:
+    def __init__(
+        self, base_offset: int, interval_bytes: int, max_index_bytes: int, *, skips_when_full: bool = False
+    ) -> None:
         self.base_offset = base_offset
+        # A broker fails; an index with fewer entries is as good.
+        self.skips_when_full = skips_when_full
         self.interval_bytes = interval_bytes
         self.max_offset_entries = max_index_bytes // offset_index.ENTRY_SIZE
         self.max_time_entries = max_index_bytes // time_index.ENTRY_SIZE
@@ -86,7 +90,7 @@ class IndexAccounting:
             latest = (max_timestamp, last_offset)
         else:
             latest = (self.max_timestamp, self.max_timestamp_offset)
-        if self.is_due():
+        if self.is_due() and not (self.skips_when_full and self.is_full):
             added = self._entries(position, last_offset, latest)
             self.bytes_since_entry = 0
         self.max_timestamp, self.max_timestamp_offset = latest

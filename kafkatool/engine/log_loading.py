@@ -181,7 +181,10 @@ class _Loader:
 
     def _walk(self, segment: Segment, states: ProducerStates) -> RecoveredSegment:
         config = self.parts.config
-        accounting = IndexAccounting(segment.base_offset, config.index_interval_bytes, config.max_index_bytes)
+        # A log that was reopened in between holds more than an index by the book has room for.
+        accounting = IndexAccounting(
+            segment.base_offset, config.index_interval_bytes, config.max_index_bytes, skips_when_full=True
+        )
         with open_source(segment.path(LOG), Guest(cache_keep=True)) as source:
             return recover_segment(scan(source, chain=True), accounting, states, self.parts.epochs)
 

@@ -54,6 +54,13 @@ def test_the_time_index_keeps_a_slot_for_closing() -> None:
     assert accounting.close() is None
 
 
+def test_a_full_index_may_be_left_as_it_is() -> None:
+    accounting = IndexAccounting(0, 0, 24, skips_when_full=True)
+    added = add_all(accounting, [(10, at, at) for at in range(4)])
+    assert added == [NO_ENTRIES, ((1, 10), (1, 1)), NO_ENTRIES, NO_ENTRIES]
+    assert accounting.close() == (3, 3)
+
+
 def test_offsets_that_do_not_rise_are_refused() -> None:
     accounting = IndexAccounting(0, 0, 1000)
     add_all(accounting, [(10, 0, 1), (10, 1, 2)])

@@ -107,6 +107,18 @@ def test_one_append_of_very_many_batches_does_not_overrun_a_tiny_index(make: Mak
     assert all(len(segment.offset_entries()) <= 5 for segment in log.segments)
 
 
+def test_a_log_reopened_over_and_over_can_still_be_recovered(make: Make) -> None:
+    """Every opening delays the next index entry, so more batches come in than a rebuilt index could hold."""
+    settings = {"segment_index_bytes": 40, "index_interval_bytes": 100}
+    for _ in range(20):
+        log = make(Opening(is_clean=True), **settings)
+        lead(log, one())
+        log.close()
+    again = make(Opening(), **settings)
+    assert [record.offset for record in records(again, 0)] == list(range(20))
+    assert len(again.segments[0].offset_entries()) == 5
+
+
 # --- refusals -------------------------------------------------------------------------------------------
 
 
