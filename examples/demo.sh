@@ -43,5 +43,8 @@ show kafkatool lookup --time 2026-03-01T09:02:00Z --explain "$dir/clicks-0"
 say "Damage is a row in its place; the walk goes on behind it, and the exit code is 4."
 show kafkatool dump-log --format table "$dir/clicks-1"
 
+say "Is anything else wrong on this disk? Every batch and every side file is checked."
+show kafkatool verify "$dir"
+
 say "Where did the space of the disk go?"
 show kafkatool ls --space "$dir"

@@ -11,7 +11,7 @@ from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.source import ByteRange, Guest, open_source
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import closing_time_problem, offset_index_problems, time_index_problems
 from kafkatool.engine.verify_log import NOWHERE
@@ -51,7 +51,10 @@ def partition_findings(
         yield from judge.segments()
         yield from judge.whole_log()
     yield from judge.named_files() if place.is_partial else judge.small_files()
+    yield from judge.unreadable_files()
 
+
+_LARGEST_SMALL_FILE = 256 << 20
 
 _Numbered = Iterator[tuple[int | None, Finding]]
 
@@ -62,6 +65,7 @@ class _Judge:
         self.logs = logs
         self.guest = guest
         self.replaced: list[str] = []
+        self.unreadable: dict[str, ByteRange] = {}
         self.live = [at for at, segment in enumerate(place.logs) if segment.is_live]
 
     def leave_out(self, at: int) -> None:
@@ -166,6 +170,8 @@ class _Judge:
     def _missing(self, segment: Segment, kind: kinds.FileKind, effect: str) -> Iterator[Damage]:
         if self.place.is_partial or segment.log is None or segment.log.size == 0 or not segment.is_live:
             return
+        if segment.file(kind) is not None:
+            return  # it is there, and gone since or not readable
         message = f"there is no .{kind.name} for this log: {effect}"
         damage = state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
         yield self._excused(damage, "a running broker makes it when it needs it")
@@ -181,17 +187,28 @@ class _Judge:
         if entry is None and self.place.is_partial and segment.log is not None:
             # Only the log was named; what stands beside it was held against it all the same.
             path = sibling_file(segment.log.path, f".{kind.name}")
-            with suppress(FileNotFoundError, KafkatoolError):
-                return None if path is None else read_small_file(path, self.guest)
+            return None if path is None else self._content(path)
         return self._read(entry)
 
     def _read(self, entry: FileEntry | None) -> bytes | None:
-        if entry is None:
-            return None
-        try:
-            return read_small_file(entry.path, self.guest)
-        except (FileNotFoundError, KafkatoolError):
-            return None
+        return None if entry is None else self._content(entry.path)
+
+    def _content(self, path: str) -> bytes | None:
+        """A whole small file; None where it is gone or cannot be read, which is remembered."""
+        with suppress(FileNotFoundError, KafkatoolError), open_source(path, self.guest) as source:
+            data = source.read(0, _LARGEST_SMALL_FILE)
+            if not source.unreadable:
+                return data
+            self.unreadable[path] = source.unreadable[0]
+        return None
+
+    def unreadable_files(self) -> _Numbered:
+        for path, (start, end) in self.unreadable.items():
+            message = "the disk does not give these bytes"
+            damage = state_damage(
+                FindingClass.UNREADABLE, message, "readable bytes", "an error", position=start, end=end
+            )
+            yield self._finding(None, path, damage)
 
     # --- the segments together ----------------------------------------------------------------------------
 
@@ -208,13 +225,12 @@ class _Judge:
             return
         last = self.place.logs[self.live[-1]]
         log_end = facts[-1].last_offset + 1 if facts[-1].batches else last.base_offset
-        is_damaged = any(f.damages for f in facts)
         if self.place.log_dir is not None and self.place.key is not None and not self.place.is_live:
             for problem in checkpoint_problems(
                 self.place.key, self.place.log_dir, self.place.cleaner, log_end
             ):
                 yield self._finding(None, problem.path, problem.damage)
-        yield from self._late_snapshots(log_end, is_damaged)
+        yield from self._late_snapshots(log_end)
 
     def _neighbours(self) -> _Numbered:
         """Segments that hold the same offsets, and offsets that no segment holds."""
@@ -301,7 +317,7 @@ class _Judge:
             for damage in missing_aborts([], aborted, 0):
                 yield self._finding(at, path, replace(damage, kind=FindingClass.MISSING_FILE))
 
-    def _late_snapshots(self, log_end: int, is_damaged: bool) -> _Numbered:
+    def _late_snapshots(self, log_end: int) -> _Numbered:
         for entry in self._small(kinds.PRODUCER_SNAPSHOT):
             if entry.offset is not None and entry.offset > log_end and not self.place.is_live:
                 message = f"it is of offset {entry.offset}, behind the end of the log: a broker deletes it"
@@ -330,7 +346,7 @@ class _Judge:
         entry = next(iter(self._small(kinds.LEADER_EPOCHS)), None)
         data = self._read(entry)
         if entry is not None and data is not None:
-            for damage in epoch_file_problems(data, runs, 0):
+            for damage in epoch_file_problems(data, runs):
                 yield self._finding(None, entry.path, damage)
         elif entry is None and any(run[0] >= 0 for run in runs):
             message = "there is no leader-epoch-checkpoint: a broker makes one of the segments it scans only"
@@ -369,7 +385,7 @@ class _Judge:
                     yield self._finding(None, entry.path, damage)
         if not self.logs and not self.replaced:  # sampled: the epochs were not held against the log
             for entry in self._small(kinds.LEADER_EPOCHS):
-                for damage in epoch_file_problems(self._read(entry) or b"", [], 0):
+                for damage in epoch_file_problems(self._read(entry) or b"", []):
                     yield self._finding(None, entry.path, damage)
         yield from self._topic_id()
         yield from self._leftovers()

@@ -223,7 +223,7 @@ def _fields(damage: Damage) -> tuple[FindingClass, int, int, str, str, str, Seve
     )
 
 
-def epoch_file_problems(data: bytes, epochs: list[list[int]], log_end: int) -> Iterator[Damage]:
+def epoch_file_problems(data: bytes, epochs: list[list[int]]) -> Iterator[Damage]:
     """What is wrong with a leader-epoch-checkpoint beside the epochs of the log's batches, in order."""
     try:
         entries = read_leader_epochs(data)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine import verify_log
+from kafkatool.engine import verify_log, verify_partition
 from kafkatool.engine.source import BLOCK, FileSource, Guest
 from kafkatool.format.names import segment_file
 from tests.cli import run
@@ -271,6 +271,19 @@ def test_a_block_that_the_disk_does_not_give_is_told_and_the_walk_goes_on(
     assert found[-1]["batches"] > 30 - 1
     assert done.exit_code == 4
     assert b"image it before doing anything else" in done.stderr
+
+
+def test_an_index_that_the_disk_does_not_give_is_told(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = log_of(log_dir, 1).with_suffix(".index")
+
+    def pread(fd: int, size: int, position: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def open_source(path: str, guest: Guest) -> FileSource:
+        return FileSource(os.open(path, os.O_RDONLY), path, guest, pread if path == str(bad) else os.pread)
+
+    monkeypatch.setattr(verify_partition, "open_source", open_source)
+    assert [row.get("class") for row in rows("--jobs", "1", log_dir)] == ["unreadable", None]
 
 
 def test_max_errors_stops(log_dir: Path, bad_block: Path) -> None:
