@@ -309,8 +309,8 @@ class _Loader:
         except InvalidOffset as error:
             if is_load:
                 raise BrokerThrows(f"{log}: {error}") from None
-            self._empty(base, str(error))
-            return size > 0
+            self._give_up(base, str(error))
+            return True
         self._settle(base, found, size)
         producers.take()
         if found.valid_bytes < size and not self.result.open_transactions:
@@ -332,13 +332,32 @@ class _Loader:
         self.ends[base] = found.next_offset
         assert log in self.dir
 
-    def _empty(self, base: int, why: str) -> None:
-        """An index entry that would not rise: the broker gives up on the whole segment."""
-        self._cut(base, 0, base, f"{why}; the segment is emptied")
+    def _give_up(self, base: int, why: str) -> None:
+        """An index entry that would not rise: the broker truncates the segment to its base offset.
+
+        It finds that in the index as far as it was made: where an entry stands at the base offset itself,
+        what lies before that entry stays.
+        """
+        position, next_offset = self._position_of_base(base)
+        self._cut(base, position, next_offset, f"{why}; the broker gives up on the segment")
         for extension in _INDEXES:
             if extension != ".txnindex" or segment_file(base, extension) in self.dir:
-                self.dir.write(segment_file(base, extension), b"", "the segment is emptied")
-        self.ends[base] = base
+                self.dir.write(segment_file(base, extension), b"", "the broker gives up on the segment")
+        self.ends[base] = next_offset
+
+    def _position_of_base(self, base: int) -> tuple[int, int]:
+        accounting = IndexAccounting(base, self.how.interval, self.how.max_index_bytes)
+        next_offset = base
+        for batch in self._batches(segment_file(base, ".log")):
+            header = batch.header
+            try:
+                new = accounting.add(batch.position, header.size, header.last_offset, header.max_timestamp)
+            except InvalidOffset:
+                break
+            if new.offset is not None and new.offset.relative_offset == 0:
+                return batch.position, next_offset
+            next_offset = header.last_offset + 1
+        return 0, base
 
     def _cut(self, base: int, position: int, next_offset: int, why: str) -> None:
         log = segment_file(base, ".log")

@@ -21,7 +21,7 @@ from kafkatool.engine.recover import Recovered, Recovering, as_plan, plan_recove
 from kafkatool.engine.source import Guest
 from kafkatool.engine.start_checks import check_start
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import read_header
+from kafkatool.format.batch import NewRecord, read_header, write_batch
 from kafkatool.format.checkpoint import PartitionOffset, read_leader_epochs, write_offset_checkpoint
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
@@ -210,6 +210,31 @@ def offsets_that_do_not_rise(log: Killed) -> None:
         put(log.file(3, ".log"), position, log.bases[3].to_bytes(8, "big"))
 
 
+def offsets_that_do_not_rise_behind_an_entry_at_the_base(log: Killed) -> None:
+    """As before, but the first index entry is for the base offset itself: a batch of one record."""
+    entries = 0
+    unindexed = 0
+    for position, size in log.batches(3):
+        put(log.file(3, ".log"), position, log.bases[3].to_bytes(8, "big"))
+        if unindexed > INTERVAL:
+            entries, unindexed = entries + 1, 0
+            if entries == 1:
+                put(log.file(3, ".log"), position, single_record(size, log.bases[3]))
+        unindexed += size
+
+
+def single_record(size: int, offset: int) -> bytes:
+    """A batch of one record that is exactly this large."""
+    bare = len(write_batch([NewRecord(None, b"", 0)]))
+    for padding in range(size - bare - 3, size - bare + 1):
+        batch = write_batch(
+            [NewRecord(None, b"x" * padding, 0)], base_offset=offset, partition_leader_epoch=0
+        )
+        if len(batch) == size:
+            return batch
+    raise AssertionError("no such batch")
+
+
 def no_recovery_point(log: Killed) -> None:
     """Its line is left out of the checkpoint."""
 
@@ -245,9 +270,17 @@ SURVIVED = (
     orphaned_index,
     last_offset_far_above,
     offsets_that_do_not_rise,
+    offsets_that_do_not_rise_behind_an_entry_at_the_base,
     no_recovery_point,
     a_later_log_start,
 )
+
+
+# The broker leaves the entries it made before it gave up behind the end of the index, where it does not look.
+STALE = {
+    offsets_that_do_not_rise.__name__,
+    offsets_that_do_not_rise_behind_an_entry_at_the_base.__name__,
+}
 
 
 # --- and what it does not -----------------------------------------------------------------------------
@@ -265,7 +298,11 @@ def recovery_points_with_a_wrong_count(log_dir: Path, log: Killed) -> None:
     (log_dir / RECOVERY_POINTS).write_text(f"0\n5\n{TOPIC} 0 0\n")
 
 
-REFUSED = (offset_below_the_base, malformed_leader_epochs, recovery_points_with_a_wrong_count)
+REFUSED = (
+    offset_below_the_base,
+    pytest.param(malformed_leader_epochs, marks=pytest.mark.soak),
+    pytest.param(recovery_points_with_a_wrong_count, marks=pytest.mark.soak),
+)
 
 
 # --- the broker ---------------------------------------------------------------------------------------
@@ -374,7 +411,7 @@ def facts(directory: Path) -> dict[str, object]:
         elif path.name == "leader-epoch-checkpoint":
             entries = read_leader_epochs(data)
             found[path.name] = [entry for entry in entries if entry.epoch == 0]
-        elif ".kafkatool-" not in path.name and path.suffix not in (".deleted", ".metadata"):
+        elif ".kafkatool-" not in path.name and path.suffix not in (".deleted", ".metadata", ".tmp"):
             found[path.name] = data
     return found
 
@@ -390,6 +427,7 @@ def outcomes(killed: Broker) -> dict[str, tuple[dict[str, object], dict[str, obj
     recover(ours, is_applied=True)
     killed.start()
     killed.kill()
+    # Before another broker starts on it.
     return {
         damage.__name__: (facts(log.path), facts(ours / log.path.name))
         for log, damage in zip(logs, SURVIVED, strict=True)
@@ -403,19 +441,41 @@ def test_what_recover_leaves_is_what_a_broker_leaves(
     theirs, ours = outcomes[damage]
     assert sorted(ours) == sorted(theirs)
     for name, content in theirs.items():
-        if damage != offsets_that_do_not_rise.__name__ or not name.endswith("index"):
+        if damage not in STALE or not name.endswith("index"):
             assert ours[name] == content, name
 
 
-def test_a_segment_that_a_broker_emptied_has_stale_entries_behind_its_indexes_and_ours_has_none(
-    outcomes: dict[str, tuple[dict[str, object], dict[str, object]]],
+@pytest.mark.parametrize("damage", sorted(STALE))
+def test_a_segment_that_a_broker_gave_up_has_stale_entries_behind_its_indexes_and_ours_has_none(
+    damage: str, outcomes: dict[str, tuple[dict[str, object], dict[str, object]]]
 ) -> None:
-    theirs, ours = outcomes[offsets_that_do_not_rise.__name__]
+    theirs, ours = outcomes[damage]
     changed = {name for name, content in theirs.items() if ours[name] != content}
-    (log,) = {name.partition(".")[0] + ".log" for name in changed}
-    assert theirs[log] == b""
-    assert changed == {log.replace(".log", ".index"), log.replace(".log", ".timeindex")}
+    (stem,) = {name.partition(".")[0] for name in changed}
+    assert changed <= {f"{stem}.index", f"{stem}.timeindex"}
     assert all(ours[name] == [] for name in changed)
+
+
+def test_a_broker_starts_on_what_recover_left_without_a_warning_and_serves_it(
+    killed: Broker, outcomes: dict[str, tuple[dict[str, object], dict[str, object]]]
+) -> None:
+    shutil.rmtree(killed.log_dir)
+    shutil.copytree(killed.root / "ours", killed.log_dir, symlinks=True)
+    said = killed.log_file.stat().st_size
+    killed.start()
+    try:
+        with killed.log_file.open("rb") as log:
+            log.seek(said)
+            lines = log.read().decode().splitlines()
+        serious = [line for line in lines if f"{TOPIC}-" in line and (" WARN " in line or " ERROR " in line)]
+        assert serious == []
+        whole = SURVIVED.index(nothing)
+        # Uncommitted readers see every record, committed ones those of no aborted transaction.
+        everything = killed.client.consume(TOPIC, 2 * 45, partition=whole, isolation_level="read_uncommitted")
+        committed = killed.client.consume(TOPIC, 2 * 31, partition=whole, isolation_level="read_committed")
+        assert (len(everything), len(committed)) == (90, 62)
+    finally:
+        killed.kill()
 
 
 @pytest.mark.parametrize("damage", REFUSED)
