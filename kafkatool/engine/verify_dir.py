@@ -78,7 +78,7 @@ def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
         if entry.kind in CHECKPOINTS:
             kind = FindingClass.BAD_CHECKPOINT
             effect = "a broker takes the log directory offline"
-            if _only_a_number_is_wrong(data) or entry.kind is kinds.CLEANER_OFFSETS:
+            if _only_a_number_is_wrong(data):
                 severity, effect = Severity.DEGRADED, "a broker goes on as if it were empty"
         message = f"{error}: {effect}"
         return state_damage(

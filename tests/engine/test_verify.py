@@ -394,8 +394,9 @@ def test_a_checkpoint_ahead_of_its_log_is_found(log_dir: Path, name: str, severi
     ("text", "severity"),
     [(b"0\n5\norders 0 3\n", Severity.NO_START), (b"0\n1\norders 0 x\n", Severity.DEGRADED)],
 )
-def test_a_malformed_checkpoint_is_found(log_dir: Path, text: bytes, severity: Severity) -> None:
-    (log_dir / "replication-offset-checkpoint").write_bytes(text)
+@pytest.mark.parametrize("name", ["replication", "recovery-point", "log-start", "cleaner"])
+def test_a_malformed_checkpoint_is_found(log_dir: Path, name: str, text: bytes, severity: Severity) -> None:
+    (log_dir / f"{name}-offset-checkpoint").write_bytes(text)
     found = only(findings(log_dir))
     assert (found.damage.kind, found.damage.severity) == (F.BAD_CHECKPOINT, severity)
 
