@@ -5,6 +5,7 @@ It goes on behind damage, as far as good batches are found; `recovery.py` stops 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
@@ -15,7 +16,10 @@ from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Source
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
-from kafkatool.format.batch import BatchHeader
+from kafkatool.format.batch import LOG_OVERHEAD, MAX_INT32, BatchHeader
+from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.txn_index import AbortedTxn
 
 DEFAULT_INTERVAL = 4096
@@ -29,13 +33,10 @@ class Indexed:
     base_offset: int
     size: int
     next_offset: int
-    valid_bytes: int = 0
-    """Up to here the broker's chain of good batches reaches."""
     offset_entries: bytearray = field(default_factory=bytearray)
     time_entries: bytearray = field(default_factory=bytearray)
     aborted: list[AbortedTxn] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
-    batches: int = 0
 
     @property
     def txn_entries(self) -> bytes:
@@ -91,59 +92,99 @@ def index_segment(
     `states` holds the producers at the base; it is replayed up to the first damage.
     """
     found = _empty(source, base_offset)
-    accounting = IndexAccounting(base_offset, interval, _NO_LIMIT)
-    for item in scan(source):
-        if isinstance(item, Damage):
-            found.damage.append(item)
-            continue
-        if not item.is_valid:
-            continue
-        latest = accounting.max_timestamp
-        problem = _count(item, accounting, found)
-        if claims is not None:
-            time = item.header.max_timestamp
-            claims.see(item.position, _first_offset(item), item.header.last_offset, time, time > latest)
-        if problem is not None:
-            found.damage.append(problem)
-            continue
-        if not found.damage:
-            found.valid_bytes = item.position + item.header.size
-            if states is not None and (refused := _replay(item, states, found)):
-                found.damage.append(refused)
-    _close(accounting, found)
+    walk = _IndexWalk(found, IndexAccounting(base_offset, interval, _NO_LIMIT), states, claims)
+    walk.run(scan(source))
     if claims is not None:
         claims.end()
     return found
 
 
-def _first_offset(batch: Batch) -> int:
-    header = batch.header
-    return header.base_offset if isinstance(header, BatchHeader) else header.offset
+class _IndexWalk:
+    """One walk; `run` is the loop that all the time goes into, so it names fields by their place."""
+
+    def __init__(
+        self,
+        found: Indexed,
+        accounting: IndexAccounting,
+        states: ProducerStates | None,
+        claims: Claims | None,
+    ) -> None:
+        self.found = found
+        self.accounting = accounting
+        self.states = states
+        self.claims = claims
+
+    def run(self, walk: Iterable[Batch | Damage]) -> None:
+        found, accounting, states, claims = self.found, self.accounting, self.states, self.claims
+        add, base_offset, damage = accounting.add, found.base_offset, found.damage
+        offsets: list[OffsetEntry] = []
+        times: list[TimeEntry] = []
+        for item in walk:
+            if isinstance(item, Damage):
+                damage.append(item)
+                continue
+            position, header, is_valid, _data = item
+            if not is_valid:
+                continue
+            first, size, last, time, producer = _facts(header)
+            if claims is not None:
+                claims.see(position, first, last, time, time > accounting.max_timestamp)
+            if not 0 <= last - base_offset <= MAX_INT32:
+                damage.append(_misplaced(item, f"an offset of this segment, from {base_offset} on"))
+                continue
+            try:
+                new = add(position, size, last, time)
+            except InvalidOffset:
+                damage.append(_misplaced(item, f"an offset above {accounting.last_indexed_offset}"))
+                continue
+            if new.offset is not None:
+                offsets.append(new.offset)
+                if new.time is not None:
+                    times.append(new.time)
+            found.next_offset = last + 1
+            if states is not None and not damage:
+                if producer >= 0:
+                    self._replay(item, states)
+                else:
+                    states.end_offset = last + 1
+        if (closing := accounting.close()) is not None:
+            times.append(closing)
+        found.offset_entries += offset_index.write_entries(offsets)
+        found.time_entries += time_index.write_entries(times)
+
+    def _replay(self, batch: Batch, states: ProducerStates) -> None:
+        """Count a batch for its producer; damage where no broker could have written it so."""
+        header = batch.header
+        assert isinstance(header, BatchHeader)
+        try:
+            self.found.aborted += states.replay(state_batch(header, batch.data or b""))
+        except (LogRefusal, FormatError) as error:
+            self.found.damage.append(
+                Damage(
+                    kind=FindingClass.BAD_RECORD,
+                    position=batch.position,
+                    end_position=batch.position + header.size,
+                    expected="a batch that goes on with its producer's",
+                    found="another",
+                    message=str(error),
+                    first_offset=header.base_offset,
+                    last_offset=header.last_offset,
+                )
+            )
+
+
+def _facts(header: BatchHeader | LegacyHeader) -> tuple[int, int, int, int, int]:
+    """First offset, size, last offset, greatest time and producer, in as few steps as Python allows."""
+    if isinstance(header, BatchHeader):
+        first = header[0]
+        return first, header[1] + LOG_OVERHEAD, first + header[6], header[8], header[9]
+    return header.offset, header.size, header.last_offset, header.max_timestamp, -1
 
 
 def _empty(source: Source, base_offset: int) -> Indexed:
     size = source.size_hint
     assert size is not None
     return Indexed(base_offset, size, base_offset)
-
-
-def _count(batch: Batch, accounting: IndexAccounting, found: Indexed) -> Damage | None:
-    """Give a batch its index entries; damage where its offset does not fit."""
-    header = batch.header
-    last_offset = header.last_offset
-    if not accounting.can_hold(last_offset):
-        return _misplaced(batch, f"an offset of this segment, from {found.base_offset} on")
-    try:
-        new = accounting.add(batch.position, header.size, last_offset, header.max_timestamp)
-    except InvalidOffset:
-        return _misplaced(batch, f"an offset above {accounting.last_indexed_offset}")
-    if new.offset is not None:
-        found.offset_entries += offset_index.write_entry(new.offset)
-        if new.time is not None:
-            found.time_entries += time_index.write_entry(new.time)
-    found.next_offset = last_offset + 1
-    found.batches += 1
-    return None
 
 
 def _misplaced(batch: Batch, expected: str) -> Damage:
@@ -157,31 +198,3 @@ def _misplaced(batch: Batch, expected: str) -> Damage:
         message=f"offset {last_offset} where {expected} should stand",
         last_offset=last_offset,
     )
-
-
-def _close(accounting: IndexAccounting, found: Indexed) -> None:
-    last = accounting.close()
-    if last is not None:
-        found.time_entries += time_index.write_entry(last)
-
-
-def _replay(batch: Batch, states: ProducerStates, found: Indexed) -> Damage | None:
-    """Count a batch for its producer; damage where no broker could have written it so."""
-    header = batch.header
-    if not isinstance(header, BatchHeader) or header.producer_id < 0 or batch.data is None:
-        states.end_offset = header.last_offset + 1
-        return None
-    try:
-        found.aborted += states.replay(state_batch(header, batch.data))
-    except (LogRefusal, FormatError) as error:
-        return Damage(
-            kind=FindingClass.BAD_RECORD,
-            position=batch.position,
-            end_position=batch.position + header.size,
-            expected="a batch that goes on with its producer's",
-            found="another",
-            message=str(error),
-            first_offset=header.base_offset,
-            last_offset=header.last_offset,
-        )
-    return None

@@ -236,8 +236,6 @@ class _Rebuilder:
         is_good = used == wanted or (is_right and suffices(used, wanted, segment))
         if entry is not None and is_good and (there == used or is_active):
             return
-        size, _end = _SHAPES[kind.name]
-        old, new = _slots(used, size), _slots(wanted, size)
         why = "missing" if entry is None else "not what the log says"
         if entry is not None and is_good:
             why = f"{len(there) - len(used)} bytes behind its entries in a closed segment"
@@ -247,7 +245,7 @@ class _Rebuilder:
             wanted,
             why,
             kind.name,
-            (len(new), len(old - new), len(new - old)),
+            _count(used, wanted, _SHAPES[kind.name][0]),
         )
 
     def _add(
@@ -306,6 +304,14 @@ _SHAPES: dict[str, tuple[int, Callable[[bytes], int]]] = {
     kinds.TIME_INDEX.name: (time_index.ENTRY_SIZE, time_index.entries_end),
     kinds.TXN_INDEX.name: (txn_index.ENTRY_SIZE, _txn_end),
 }
+
+
+def _count(used: bytes, wanted: bytes, size: int) -> tuple[int, int, int]:
+    """Entries that are wanted, those that are there and not wanted, and those that are not there."""
+    if not used:
+        return len(wanted) // size, 0, len(wanted) // size
+    old, new = _slots(used, size), _slots(wanted, size)
+    return len(new), len(old - new), len(new - old)
 
 
 def _slots(buf: bytes, size: int) -> set[bytes]:
