@@ -380,6 +380,32 @@ def test_a_power_cut_while_undoing_can_be_repeated(tmp_path: Path, applied: dict
         check_undone(left, is_done)
 
 
+class CopyingCrashDisk(CrashDisk):
+    """One on which nothing can have two names: originals have to be copied."""
+
+    def link(self, source: str, target: str) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+
+def test_with_a_backup_directory_on_another_volume_no_original_is_ever_lost(tmp_path: Path) -> None:
+    """The same promise, checked in brief: whatever is left, each original is in place or in the backup."""
+    number, is_cut = 0, True
+    while is_cut:
+        top = tmp_path / f"disk-{number}"
+        root = write_tree(top / "logs", BEFORE)
+        disk = CopyingCrashDisk(top, stop_at=number)
+        with suppress(PowerCut):
+            apply(make_plan(root), disk, Applying(NOW, backup_dir=str(top / "kept")))
+        is_cut = disk.is_cut
+        for way, (_name, keep, tear) in enumerate(every_way(number)):
+            left = disk.survivors(tmp_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            found = set(read_tree(left, ours=True).values())
+            assert set(UNCLEAN.values()) <= found, disk.operations
+            assert is_cut or read_tree(left / "logs") == AFTER
+        number += 1
+    assert number > 40
+
+
 CUTS = {
     "apply": (BEFORE, do_apply, check_applied),
     "apply after a crash": (UNCLEAN, do_apply, check_applied),
