@@ -116,7 +116,7 @@ def workers(jobs: int) -> Iterator[Workers]:
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"), _begin, (os.getpid(),))
     try:
         with _clear_errors():
-            pool.submit(os.getpid).result()
+            pool.submit(os.getpid)  # the first task starts all processes
             yield Workers(pool, count)
         pool.shutdown()
     finally:
