@@ -10,7 +10,6 @@ from kafkatool.commands.render import Column, Look, Row, ndjson
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
-from kafkatool.engine.topic_names import real_topic_name
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
@@ -80,8 +79,12 @@ class Place:
         segment = base_offset(os.path.basename(path))
         if named is None:
             return cls(path, None, None, segment)
-        real = real_topic_name(directory, guest) if named.may_be_cut(name) else None
-        return cls(path, real or named.topic, named.partition, segment)
+        topic = named.topic
+        if named.may_be_cut(name):
+            from kafkatool.engine.topic_names import real_topic_name
+
+            topic = real_topic_name(directory, guest) or topic
+        return cls(path, topic, named.partition, segment)
 
     @property
     def name(self) -> str:

@@ -180,13 +180,14 @@ DebugOpt = Annotated[
 def guest(cache: str | None, max_rate: str | None, max_errors: int | None = None) -> Guest:
     """How to read, from the options; from here on this process goes last at the disk."""
     from kafkatool.commands.arguments import parse_rate
-    from kafkatool.engine.pagecache import idle_io_priority
+    from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
     from kafkatool.engine.source import Guest
     from kafkatool.errors import UsageError
 
     if cache not in (None, "keep"):
         raise UsageError(f"--cache {cache!r} is not known: only `keep` is")
     idle_io_priority()
+    keep_freed_memory()
     return Guest(
         cache_keep=cache == "keep",
         max_rate=None if max_rate is None else parse_rate(max_rate),

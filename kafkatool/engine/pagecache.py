@@ -191,6 +191,14 @@ def only_within(ranges: list[PageRange], first: int, end: int) -> list[PageRange
 
 
 @functools.cache
+def keep_freed_memory() -> None:
+    """Ask malloc not to hand windows back to the kernel only to fetch them again, page by page."""
+    mallopt = getattr(_libc(), "mallopt", None)
+    if mallopt is not None:  # glibc's
+        mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+        mallopt(-1, 64 << 20)  # M_TRIM_THRESHOLD
+
+
 def idle_io_priority() -> bool:
     """Let every other process go first at the disk, once for this process; say whether it worked."""
     number = _IOPRIO_SET.get(os.uname().machine)
