@@ -88,6 +88,8 @@ class _Scanner:
         """The common case, in as few steps as Python allows: whole good batches inside the window."""
         # tuple.__new__ skips the checks of named tuples, which cost more than making them.
         unpack, make, header_size = HEADER.unpack_from, tuple.__new__, HEADER_SIZE
+        # Names that are looked up in every round are local.
+        checksum, crc_start, overhead, batch, header = crc32c, CRC_START, LOG_OVERHEAD, Batch, BatchHeader
         window = self.window
         view = memoryview(window)
         position, last_offset = self.position, self.last_offset
@@ -95,12 +97,12 @@ class _Scanner:
         have = min(len(window), self.limit - self.base)
         while have - at >= header_size:
             fields = unpack(window, at)
-            size = fields[1] + LOG_OVERHEAD
+            size = fields[1] + overhead
             if fields[3] != 2 or size < header_size or size > have - at or fields[0] <= last_offset:
                 break
-            if crc32c(view[at + CRC_START : at + size]) != fields[4]:
+            if checksum(view[at + crc_start : at + size]) != fields[4]:
                 break
-            yield make(Batch, (position, make(BatchHeader, fields), True, view[at : at + size]))
+            yield make(batch, (position, make(header, fields), True, view[at : at + size]))
             last_offset = fields[0] + fields[6]
             position += size
             at += size

@@ -77,11 +77,12 @@ class LogText:
         lines: list[str] = []
         trailer = _Trailer(self, size)
         batch: Batch | None = None
+        add, line_of, most = lines.append, batch_line, _LINES_AT_ONCE
         for item in walk:
             if isinstance(item, Batch):
                 batch = item
-                lines.append(batch_line(item))
-                if len(lines) < _LINES_AT_ONCE:
+                add(line_of(item))
+                if len(lines) < most:
                     continue
             if lines:
                 self.emit("\n".join(lines))
