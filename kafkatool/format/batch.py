@@ -48,7 +48,6 @@ assert HEADER.size == HEADER_SIZE
 LOG_OVERHEAD = 12  # base offset and length: in front of every entry of every magic
 MAGIC_POSITION = 16
 CRC_START = 21
-MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
@@ -202,13 +201,17 @@ def write_batch(
     *,
     base_offset: int = 0,
     codec: Codec = Codec.NONE,
+    level: int | None = None,
     attributes: int = 0,
     partition_leader_epoch: int = -1,
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """Encode records at consecutive offsets as one batch; `attributes` adds flags to the codec."""
+    """Encode records at consecutive offsets as one batch; `attributes` adds flags to the codec.
+
+    `level` is the codec's; None for Kafka's default.
+    """
     from kafkatool.format.compression import compress
     from kafkatool.format.record import write_record
 
@@ -230,4 +233,4 @@ def write_batch(
         base_sequence=base_sequence,
         records_count=len(rows),
     )
-    return seal(header, compress(codec, body) if rows else body)
+    return seal(header, compress(codec, body, level=level) if rows else body)

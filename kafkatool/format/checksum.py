@@ -6,8 +6,14 @@ crc32    zlib's CRC-32: messages of magic 0 and 1
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from zlib import crc32
 
-from crc32c import crc32c
+from kafkatool.format.kernel import chosen
+
+if TYPE_CHECKING or chosen is None:
+    from crc32c import crc32c
+else:
+    from kafkatool.format.kernel.compiled import crc32c
 
 __all__ = ["crc32", "crc32c"]

@@ -16,7 +16,7 @@ No framing tells the size of what it holds, so every decoder stops at a limit.
 from __future__ import annotations
 
 import zlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -24,14 +24,24 @@ from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import Codec
 from kafkatool.format.primitives import Buffer
 
+_GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # as Java writes it: no time, no system
+_LZ4_FAST_LEVEL = 9  # Kafka's default; it stands for the fast compressor, all others for the high one
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK = 32 << 10
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_KAFKA = _LZ4_MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, nothing else; and its checksum
 _LZ4_HISTORY = 64 << 10
+_LZ4_MOST_FOLD = 255  # nothing inflates more
 # One call may inflate a slice of input some 30,000-fold (zstd's runs), so slices stay small.
 _SLICE = 1 << 10
 _GZIP_SLICE = 64 << 10
+
+
+@cache
+def _library(name: str) -> Any:
+    """Imported when it is first needed, and only looked up once."""
+    return import_module(name)
 
 
 class CorruptStream(FormatError):
@@ -45,34 +55,34 @@ class CorruptStream(FormatError):
 def decompress(codec: int, data: Buffer, *, limit: int, magic: int = 2) -> bytes:
     """Inflate one batch's payload; raise CorruptStream, or TooLarge above `limit` bytes."""
     raw = bytes(data)
-    match codec:
-        case Codec.NONE:
-            return raw
-        case Codec.GZIP:
-            return _gunzip(raw, limit)
-        case Codec.SNAPPY:
-            return _unsnappy(raw, limit)
-        case Codec.LZ4:
-            return _unlz4(raw, limit, check_header=magic > 0)
-        case Codec.ZSTD:
-            return _unzstd(raw, limit)
+    if codec == Codec.NONE:
+        return raw
+    if codec == Codec.GZIP:
+        return _gunzip(raw, limit)
+    if codec == Codec.SNAPPY:
+        return _unsnappy(raw, limit)
+    if codec == Codec.LZ4:
+        return _unlz4(raw, limit, check_header=magic > 0)
+    if codec == Codec.ZSTD:
+        return _unzstd(raw, limit)
     raise FormatError("compression codec", 0, expected="0 to 4", found=codec)
 
 
-def compress(codec: Codec, data: bytes, *, magic: int = 2) -> bytes:
-    """Deflate as a Java client would, at the codec's default level."""
+def compress(codec: Codec, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
+    """Deflate as Kafka does, at its level if None is given; snappy has none.
+
+    Framing and blocks are Kafka's. The bytes inside are those of the library here: gzip gives a broker's
+    own, the others may choose other matches than the release that a broker has.
+    """
     match codec:
         case Codec.GZIP:
-            deflater = zlib.compressobj(wbits=31)
-            return deflater.compress(data) + deflater.flush()
+            return _gzip(data, -1 if level is None else level)
         case Codec.SNAPPY:
             return _snappy(data)
         case Codec.LZ4:
-            return _lz4(data, magic)
+            return _lz4(data, magic, level)
         case Codec.ZSTD:
-            import zstandard
-
-            return zstandard.ZstdCompressor(level=3, write_content_size=False).compress(data)
+            return _zstd(data, 3 if level is None else level)
     return data
 
 
@@ -106,6 +116,13 @@ def _gunzip(raw: bytes, limit: int) -> bytes:
     while at == 0 or _another_member(raw, at):
         at = _gunzip_member(raw, at, out)
     return bytes(out.data)
+
+
+def _gzip(data: bytes, level: int) -> bytes:
+    deflater = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
+    body = deflater.compress(data) + deflater.flush()
+    size = len(data) & 0xFFFFFFFF
+    return _GZIP_HEADER + body + zlib.crc32(data).to_bytes(4, "little") + size.to_bytes(4, "little")
 
 
 def _another_member(raw: bytes, at: int) -> bool:
@@ -149,7 +166,7 @@ def _unsnappy(raw: bytes, limit: int) -> bytes:
 
 
 def _snappy_block(block: bytes, at: int, out: _Output) -> bytes:
-    snappy: Any = import_module("snappy.snappy")  # without the command line's imports
+    snappy = _library("snappy.snappy")  # without the command line's imports
 
     size = shift = 0
     for byte in block[:5]:  # every block opens with its inflated size
@@ -165,7 +182,7 @@ def _snappy_block(block: bytes, at: int, out: _Output) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    snappy: Any = import_module("snappy.snappy")
+    snappy = _library("snappy.snappy")
 
     parts = [_XERIAL_HEADER]
     for at in range(0, len(data), _XERIAL_BLOCK):
@@ -175,6 +192,9 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _unlz4(raw: bytes, limit: int, *, check_header: bool) -> bytes:
+    plain = _plain_lz4(raw, limit)
+    if plain is not None:
+        return plain
     out = _Output(Codec.LZ4, limit)
     if len(raw) < 7 or not raw.startswith(_LZ4_MAGIC):
         raise out.corrupt(0, "an LZ4 frame", raw[:4].hex() or "nothing")
@@ -184,6 +204,36 @@ def _unlz4(raw: bytes, limit: int, *, check_header: bool) -> bytes:
         if block is None:
             return bytes(out.data)
         out.add(block)
+
+
+def _plain_lz4(raw: bytes, limit: int) -> bytes | None:
+    """What liblz4 makes of a frame as everybody writes it; None where it takes more care."""
+    # Version 1, independent blocks; perhaps a size and a checksum of the contents, which the library checks.
+    if len(raw) * _LZ4_MOST_FOLD > limit or raw[4:5] not in (b"\x60", b"\x64", b"\x68", b"\x6c"):
+        return None
+    if (block := _only_lz4_block(raw)) is not None:
+        return _lone_lz4_block(block)
+    try:
+        return _library("lz4.frame").decompress(raw)  # type: ignore[no-any-return]
+    except (RuntimeError, MemoryError):
+        return None
+
+
+def _only_lz4_block(raw: bytes) -> memoryview | None:
+    """The one compressed block of a frame as Kafka writes it for a batch of up to 64 KiB."""
+    size = len(raw) - len(_LZ4_KAFKA) - 8
+    if size <= 0 or not raw.startswith(_LZ4_KAFKA + size.to_bytes(4, "little")) or not raw.endswith(bytes(4)):
+        return None
+    return memoryview(raw)[len(_LZ4_KAFKA) + 4 : -4]
+
+
+def _lone_lz4_block(block: memoryview) -> bytes | None:
+    """Without the frame around it the library has one copy less to make."""
+    block_codec = _library("lz4.block")
+    try:
+        return block_codec.decompress(block, uncompressed_size=_LZ4_HISTORY)  # type: ignore[no-any-return]
+    except block_codec.LZ4BlockError:
+        return None
 
 
 def _lz4_header(raw: bytes, out: _Output, check: bool) -> tuple[int, int]:
@@ -223,7 +273,7 @@ def _lz4_block(raw: bytes, at: int, flags: int, out: _Output) -> tuple[bytes | N
 
 
 def _lz4_inflate(block: bytes, at: int, largest: int, flags: int, out: _Output) -> bytes:
-    block_codec: Any = import_module("lz4.block")
+    block_codec = _library("lz4.block")
     options: dict[str, Any] = {}
     if not flags & 0x2000:  # linked blocks: a broker refuses them, liblz4 reads them
         options["dict"] = bytes(out.data[-_LZ4_HISTORY:])
@@ -233,15 +283,18 @@ def _lz4_inflate(block: bytes, at: int, largest: int, flags: int, out: _Output) 
         raise out.corrupt(at, "an LZ4 block", error) from None
 
 
-def _lz4(data: bytes, magic: int) -> bytes:
+def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame as Kafka writes it: independent blocks of 64 KiB, no checksums, no content size."""
-    block_codec: Any = import_module("lz4.block")
+    block_codec = _library("lz4.block")
+    options: dict[str, Any] = {}
+    if level not in (None, _LZ4_FAST_LEVEL):
+        options = {"mode": "high_compression", "compression": level}
     # Kafka's magic 0 writer took the checksum over the frame's magic too (KAFKA-3160).
     checked = b"\x60\x40" if magic > 0 else _LZ4_MAGIC + b"\x60\x40"
     parts = [_LZ4_MAGIC + b"\x60\x40", bytes((_header_checksum(checked),))]
     for at in range(0, len(data), _LZ4_HISTORY):
         piece = data[at : at + _LZ4_HISTORY]
-        block = block_codec.compress(piece, store_size=False)
+        block = block_codec.compress(piece, store_size=False, **options)
         if len(block) < len(piece):
             parts += (len(block).to_bytes(4, "little"), block)
         else:
@@ -284,6 +337,15 @@ def _xxh32(data: bytes) -> int:
     return value ^ value >> 16
 
 
+def _zstd(data: bytes, level: int) -> bytes:
+    """A frame of unknown size whose last block is empty: Java's stream is flushed before it is closed."""
+    import zstandard
+
+    deflater = zstandard.ZstdCompressor(level=level).compressobj()
+    block = deflater.compress(data) + deflater.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    return block + deflater.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
+
+
 def _unzstd(raw: bytes, limit: int) -> bytes:
     import zstandard
 
@@ -305,8 +367,16 @@ def _skippable_frame(raw: bytes, at: int) -> int | None:
     return None
 
 
+@lru_cache(maxsize=1)
+def _zstd_decompressor() -> Any:
+    """One for all: making it takes longer than to inflate a batch. Frames are read one after another."""
+    import zstandard
+
+    return zstandard.ZstdDecompressor()
+
+
 def _unzstd_frame(raw: bytes, at: int, out: _Output, zstandard: Any) -> int:
-    inflater = zstandard.ZstdDecompressor().decompressobj()
+    inflater = _zstd_decompressor().decompressobj()
     while not inflater.eof:
         piece = raw[at : at + _SLICE]
         if not piece:

@@ -17,6 +17,7 @@ from kafkatool.format.primitives import Buffer
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
+MAX_LINE = 1 << 16  # no topic's name and no number comes near it
 
 # Java's \s, which unlike Python's knows ASCII only.
 WHITE_SPACE = " \t\n\x0b\f\r"
@@ -61,7 +62,7 @@ def split_fields(text: str, pattern: re.Pattern[str] = FIELD_BREAK) -> list[str]
 
 
 def utf8_lines(buf: Buffer, what: str) -> Iterator[tuple[int, str]]:
-    """Yield (byte position, line); raise FormatError at the first byte that is not UTF-8."""
+    """Yield (byte position, line); raise FormatError at a byte that is not UTF-8, or an endless line."""
     try:
         text = bytes(buf).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -71,9 +72,16 @@ def utf8_lines(buf: Buffer, what: str) -> Iterator[tuple[int, str]]:
     at = 0
     start = 0
     for end in _LINE_END.finditer(text):
-        line = text[start : end.start()]
+        line = _line(text, start, end.start(), what, at)
         yield at, line
         at += len(line.encode()) + len(end[0])
         start = end.end()
     if start < len(text):
-        yield at, text[start:]
+        yield at, _line(text, start, len(text), what, at)
+
+
+def _line(text: str, start: int, end: int, what: str, at: int) -> str:
+    if end - start > MAX_LINE:
+        found = f"{end - start} characters"
+        raise FormatError(f"{what} line", at, expected=f"at most {MAX_LINE} characters", found=found)
+    return text[start:end]

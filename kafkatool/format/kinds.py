@@ -47,6 +47,14 @@ class FileKind(NamedTuple):
     group: Group
     read: Callable[[bytes], object] | None = None
 
+    def __reduce__(self) -> tuple[Callable[[str], FileKind], tuple[str]]:
+        """Another process has the same kinds: it is told which."""
+        return _called, (self.name,)
+
+
+def _called(name: str) -> FileKind:
+    return next(kind for kind in ALL if kind.name == name)
+
 
 class NamedFile(NamedTuple):
     """What a name says. `offset` is the number in it: base, end or start offset by kind."""

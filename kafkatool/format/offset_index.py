@@ -14,6 +14,7 @@ its tail is zeros. Brokers before KAFKA-806 wrote, on followers and when cleanin
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
@@ -70,11 +71,14 @@ def is_padding(slot: int, entry: OffsetEntry) -> bool:
 
 def entries_end(buf: Buffer) -> int:
     """Return the byte behind the last real entry of a file that may still be preallocated."""
-    written = -(-len(bytes(buf).rstrip(b"\0")) // ENTRY_SIZE)
-    for slot, entry in enumerate(read_entries(buf)):
-        if slot >= written or is_padding(slot, entry):
-            return slot * ENTRY_SIZE
-    return len(buf) // ENTRY_SIZE * ENTRY_SIZE
+    data = bytes(buf)[: len(buf) // ENTRY_SIZE * ENTRY_SIZE]
+    if not data or is_padding(0, read_entry(data, 0)):
+        return 0
+    written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
+    # Whether a number is zero does not depend on the order of its bytes.
+    offsets = array("i", data)[0::2]
+    padding = offsets.index(0, 1) if 0 in offsets[1:] else len(offsets)
+    return min(written, padding) * ENTRY_SIZE
 
 
 def sanity_problem(size: int, last: OffsetEntry | None, base_offset: int) -> str | None:

@@ -30,6 +30,7 @@ from kafkatool.format.uuids import parse_uuid, uuid_text
 
 HIGHEST_META_VERSION = 1
 
+_MAX_LINE = 1 << 20  # whole certificates may stand in one line
 _BLANK = " \t\f"
 _LINE = re.compile(r"(?=.)([^\r\n]*)(\r\n|\r|\n|\Z)", re.DOTALL)
 # A key ends at the first separator that no backslash precedes.
@@ -120,6 +121,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield (position, line) with continuation lines joined, comments and blank lines left out."""
     joined, start = "", 0
     for natural in _LINE.finditer(text):
+        if natural.end() - natural.start() > _MAX_LINE:
+            found = f"{natural.end() - natural.start()} characters"
+            raise FormatError("line", natural.start(), expected=f"at most {_MAX_LINE}", found=found)
         line = natural[1].lstrip(_BLANK)
         # As long as nothing was gathered, a continuation line is read like a first one.
         if not joined and (not line or line[0] in "#!"):

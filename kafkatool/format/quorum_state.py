@@ -6,7 +6,8 @@
                     [{"voterId":1}]; no votedDirectoryId
     -1              none, for every id
 
-Only the first line is read.
+Only the first JSON value of the first line is read, and fields that a version does not know are passed over.
+A data_version that is no number counts as 0, and of a large one only the lowest 16 bits count.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import json
 from typing import Any, NamedTuple
 
 from kafkatool.errors import FormatError
-from kafkatool.format.java_text import INT_MAX, INT_MIN, utf8_lines
+from kafkatool.format.java_text import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, utf8_lines
 from kafkatool.format.primitives import Buffer
+from kafkatool.format.uuids import parse_uuid
 
 HIGHEST_VERSION = 1
 
@@ -33,12 +35,13 @@ class QuorumState(NamedTuple):
 def read_quorum_state(buf: Buffer) -> QuorumState:
     """Decode the file; raise FormatError where it is no JSON object with the fields its version needs."""
     try:
-        value = json.loads(next(utf8_lines(buf, "quorum-state"), (0, ""))[1])
+        line = next(utf8_lines(buf, "quorum-state"), (0, ""))[1]
+        value, _end = json.JSONDecoder().raw_decode(line.lstrip())
     except (ValueError, RecursionError) as error:
         raise FormatError("quorum-state", 0, expected="JSON", found=str(error)) from None
     if not isinstance(value, dict):
         raise FormatError("quorum-state", 0, expected="a JSON object", found=type(value).__name__)
-    version = _int(value, "data_version")
+    version = _version(value)
     if not 0 <= version <= HIGHEST_VERSION:
         raise FormatError("quorum-state data_version", 0, expected=f"0 to {HIGHEST_VERSION}", found=version)
     return QuorumState(
@@ -46,8 +49,8 @@ def read_quorum_state(buf: Buffer) -> QuorumState:
         _int(value, "leaderId"),
         _int(value, "leaderEpoch"),
         _int(value, "votedId"),
-        _text(value, "votedDirectoryId") if version >= 1 else None,
-        _voters(value) if version == 0 else None,
+        _directory_id(value) if version >= 1 else None,
+        _of_version_0(value) if version == 0 else None,
     )
 
 
@@ -68,11 +71,21 @@ def write_quorum_state(state: QuorumState) -> bytes:
     return json.dumps({**fields, "data_version": state.data_version}, separators=(",", ":")).encode()
 
 
-def _int(value: dict[str, Any], key: str) -> int:
+def _version(value: dict[str, Any]) -> int:
+    if "data_version" not in value:
+        raise FormatError("quorum-state data_version", 0, expected="a number", found="nothing")
+    found = value["data_version"]
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return 0
+    return ((int(found) + 0x8000) & 0xFFFF) - 0x8000
+
+
+def _int(value: dict[str, Any], key: str, smallest: int = INT_MIN, largest: int = INT_MAX) -> int:
     found = value.get(key)
-    if isinstance(found, int) and not isinstance(found, bool) and INT_MIN <= found <= INT_MAX:
+    if isinstance(found, int) and not isinstance(found, bool) and smallest <= found <= largest:
         return found
-    raise FormatError(f"quorum-state {key}", 0, expected="a 32-bit number", found=repr(found))
+    bits = 32 if largest == INT_MAX else 64
+    raise FormatError(f"quorum-state {key}", 0, expected=f"a {bits}-bit number", found=repr(found))
 
 
 def _text(value: dict[str, Any], key: str) -> str:
@@ -82,8 +95,22 @@ def _text(value: dict[str, Any], key: str) -> str:
     raise FormatError(f"quorum-state {key}", 0, expected="text", found=repr(found))
 
 
+def _directory_id(value: dict[str, Any]) -> str:
+    text = _text(value, "votedDirectoryId")
+    if parse_uuid(text) is None:
+        raise FormatError("quorum-state votedDirectoryId", 0, expected="a UUID in base64", found=repr(text))
+    return text
+
+
+def _of_version_0(value: dict[str, Any]) -> tuple[int, ...] | None:
+    """The voters; the two fields that mean nothing must be there all the same."""
+    _text(value, "clusterId")
+    _int(value, "appliedOffset", LONG_MIN, LONG_MAX)
+    return _voters(value)
+
+
 def _voters(value: dict[str, Any]) -> tuple[int, ...] | None:
-    voters = value.get("currentVoters")
+    voters = value.get("currentVoters", ())
     if voters is None:
         return None
     if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):

@@ -67,87 +67,137 @@ def read_records(
     if count == 0:
         return
     failure: FormatError | None = None
-    body: Buffer = memoryview(data)[HEADER_SIZE:]
-    if header.attributes & CODEC_MASK:
-        try:
-            body = decompress(header.attributes & CODEC_MASK, body, limit=max_inflated)
-        except CorruptStream as error:
-            body, failure = error.partial, error
-    else:
-        body = bytes(body)
     try:
-        yield from _read_body(header, body, count)
+        body = read_body(header, data, max_inflated=max_inflated)
+    except CorruptStream as error:
+        body, failure = error.partial, error
+    try:
+        for span in read_spans(header, body, 0, len(body)):
+            yield record_of(span, body)
     except FormatError as error:
         raise failure or error from None
     if failure:
         raise failure
 
 
-def _read_body(header: BatchHeader, body: bytes, count: int) -> Iterator[Record]:
+def read_body(header: BatchHeader, data: Buffer, *, max_inflated: int = DEFAULT_MAX_INFLATED) -> bytes:
+    """The records of one whole batch, `data`, inflated but not decoded; raises what `decompress` raises."""
+    body = memoryview(data)[HEADER_SIZE:]
+    if header.attributes & CODEC_MASK:
+        return decompress(header.attributes & CODEC_MASK, body, limit=max_inflated)
+    return bytes(body)
+
+
+class RecordSpan(NamedTuple):
+    """A record, and where its parts lie; a size of -1 is null."""
+
+    offset: int
+    timestamp_ms: int
+    sequence: int
+    attributes: int
+    key_start: int
+    key_size: int
+    value_start: int
+    value_size: int
+    headers_start: int
+    """Behind their count."""
+    headers_count: int
+    end: int
+    """Of the whole record."""
+
+
+def read_spans(
+    header: BatchHeader, body: bytes, start: int, stop: int, *, is_whole: bool = True
+) -> Iterator[RecordSpan]:
+    """Yield the records of a batch that lie, not compressed, in `body[start:stop]`.
+
+    Raises FormatError behind the last good one unless there are as many as the header says, and, if
+    `is_whole`, nothing behind them.
+    """
     append_time = header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND else None
-    at = 0
+    at, count = start, header.records_count
     for index in range(count):
-        record, at = _read_record(header, body, at, append_time)
-        if index == count - 1 and at != len(body):
+        span, at = _read_span(header, body, at, stop, append_time)
+        if is_whole and index == count - 1 and at != stop:
             raise FormatError("records", at, expected=f"the end after {count} records", found="more bytes")
-        yield record
+        yield span
 
 
-def _read_record(header: BatchHeader, body: bytes, start: int, append_time: int | None) -> tuple[Record, int]:
-    size, at = _small_varint(body, start)
+def record_of(span: RecordSpan, body: bytes) -> Record:
+    """The record with its bytes."""
+    offset, timestamp, sequence, attributes, key_at, key_size, at, size, headers_at, count, _end = span
+    key = None if key_size < 0 else body[key_at : key_at + key_size]
+    value = None if size < 0 else body[at : at + size]
+    headers = read_headers(body, headers_at, count) if count else ()
+    return Record(offset, timestamp, sequence, attributes, key, value, headers)
+
+
+def read_headers(body: Buffer, at: int, count: int) -> tuple[Header, ...]:
+    """The headers behind their count, of a record that was read before."""
+    headers = []
+    for _ in range(count):
+        key_at, size, at = _read_nullable(body, at, len(body))
+        value_at, value_size, at = _read_nullable(body, at, len(body))
+        value = None if value_size < 0 else bytes(body[value_at : value_at + value_size])
+        headers.append((bytes(body[key_at : key_at + size]), value))
+    return tuple(headers)
+
+
+def _read_span(
+    header: BatchHeader, body: bytes, start: int, stop: int, append_time: int | None
+) -> tuple[RecordSpan, int]:
+    size, at = _small_varint(body, start, stop)
     end = at + size
-    if end > len(body) or size < 0:
-        raise Truncated("record", start, expected=size, found=len(body) - at)
-    try:
-        attributes = body[at]
-        delta, at = read_varlong(body, at + 1)
-        timestamp = append_time if append_time is not None else wrap_int64(header.base_timestamp + delta)
-        offset_delta, at = _small_varint(body, at)
-        key, at = _read_nullable(body, at)
-        value, at = _read_nullable(body, at)
-        headers: tuple[Header, ...] = ()
-        if body[at]:
-            headers, at = _read_headers(body, at)
-        else:
-            at += 1
-    except IndexError:
-        raise Truncated("record", start, expected=size, found=len(body) - start) from None
+    if end > stop or size < 0:
+        raise Truncated("record", start, expected=size, found=stop - at)
+    if size == 0:
+        raise Truncated("record", start, expected=size, found=0)
+    attributes = body[at]
+    delta, at = read_varlong(body, at + 1)
+    timestamp = append_time if append_time is not None else wrap_int64(header.base_timestamp + delta)
+    offset_delta, at = _small_varint(body, at, stop)
+    key_at, key_size, at = _read_nullable(body, at, stop)
+    value_at, value_size, at = _read_nullable(body, at, stop)
+    if at >= stop:
+        raise Truncated("record", start, expected=size, found=stop - start)
+    count, headers_at, at = _skip_headers(body, at, stop) if body[at] else (0, at + 1, at + 1)
     if at != end:
         raise FormatError("record", start, expected=f"{size} bytes", found=f"{size + at - end} bytes")
     base = header.base_sequence
     sequence = increment_sequence(base, offset_delta) if base >= 0 else NO_SEQUENCE
-    offset = wrap_int64(header.base_offset + offset_delta)
-    return Record(offset, timestamp, sequence, attributes, key, value, headers), at
+    span = (timestamp, sequence, attributes, key_at, key_size, value_at, value_size, headers_at, count, at)
+    return RecordSpan(wrap_int64(header.base_offset + offset_delta), *span), at
 
 
-def _small_varint(body: bytes, at: int) -> tuple[int, int]:
+def _small_varint(body: Buffer, at: int, stop: int) -> tuple[int, int]:
     """read_varint, with the one-byte case that nearly every record has in front."""
-    if at < len(body) and (byte := body[at]) < 0x80:
+    if at < stop and (byte := body[at]) < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
     return read_varint(body, at)
 
 
-def _read_nullable(body: bytes, at: int) -> tuple[bytes | None, int]:
-    size, at = _small_varint(body, at)
+def _read_nullable(body: Buffer, at: int, stop: int) -> tuple[int, int, int]:
+    """Start, size (-1: null) and end of bytes behind their length."""
+    size, at = _small_varint(body, at, stop)
     if size < 0:
-        return None, at
-    if at + size > len(body):
-        raise Truncated("record field", at, expected=size, found=len(body) - at)
-    return body[at : at + size], at + size
+        return at, -1, at
+    if at + size > stop:
+        raise Truncated("record field", at, expected=size, found=stop - at)
+    return at, size, at + size
 
 
-def _read_headers(body: bytes, start: int) -> tuple[tuple[Header, ...], int]:
+def _skip_headers(body: bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """How many headers there are, where the first begins, and the end of the last."""
     count, at = read_varint(body, start)
-    if count < 0 or count > len(body) - at:
-        raise FormatError("header count", start, expected=f"0 to {len(body) - at}", found=count)
-    headers = []
+    if count < 0 or count > stop - at:
+        raise FormatError("header count", start, expected=f"0 to {stop - at}", found=count)
+    first = at
     for _ in range(count):
-        key, at = _read_nullable(body, at)
-        if key is None:
+        _key, size, at = _read_nullable(body, at, stop)
+        if size < 0:
             raise FormatError("header key", at, expected="a key", found="null")
-        value, at = _read_nullable(body, at)
-        headers.append((key, value))
-    return tuple(headers), at
+        _value, _size, at = _read_nullable(body, at, stop)
+    return count, first, at
 
 
 def write_record(record: NewRecord, offset_delta: int, base_timestamp: int) -> bytes:

@@ -198,6 +198,7 @@ def _zero(kind: str) -> object:
     zeros: dict[str, object] = {
         "string": "",
         "bytes": b"",
+        "records": b"",
         "bool": False,
         "float64": 0.0,
         "uuid": "A" * 22,

@@ -2,7 +2,7 @@
 
                rigid                    flexible
 string         int16 length, -1 null    uvarint length + 1, 0 null
-bytes          int32 length, -1 null    uvarint length + 1, 0 null
+bytes, records int32 length, -1 null    uvarint length + 1, 0 null
 []T            int32 count, -1 null     uvarint count + 1, 0 null
 struct         its fields               its fields, then its tag section
 struct?        int8, negative null      the same; in a tag section uvarint, 0 null
@@ -98,7 +98,7 @@ def _value_reader(slot: Slot, label: str, flexible: bool, nullable: bool) -> Rea
         return lambda buf, at: read_struct(inner, buf, at)
     if kind == "string":
         return _string_reader(label, flexible, nullable)
-    if kind == "bytes":
+    if kind in ("bytes", "records"):
         return _bytes_reader(label, flexible, nullable)
     return _FIXED[kind]
 

@@ -4,40 +4,53 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import cast
+from typing import Protocol, cast
 
 from kafkatool.errors import FormatError
 from kafkatool.format.primitives import write_int8, write_int16, write_int32, write_uvarint
 from kafkatool.format.schema.layout import UNKNOWN_TAGS, Layout, Slot, Tree
 from kafkatool.format.uuids import parse_uuid
 
+# How a number of each kind is packed.
 _CODES = {
-    "bool": ">?",
-    "int8": ">b",
-    "int16": ">h",
-    "int32": ">i",
-    "int64": ">q",
-    "uint16": ">H",
-    "uint32": ">I",
-    "float64": ">d",
+    kind: struct.Struct(">" + code).pack
+    for kind, code in (
+        *(("bool", "?"), ("int8", "b"), ("int16", "h"), ("int32", "i"), ("int64", "q")),
+        *(("uint16", "H"), ("uint32", "I"), ("float64", "d")),
+    )
 }
+
+
+class Slice(Protocol):
+    """Bytes that stay where they are: only how many they are is written here."""
+
+    @property
+    def size(self) -> int: ...
+
+
+Piece = bytes | Slice
 
 
 def write_struct(layout: Layout, tree: Tree) -> bytes:
     """Encode; a field that the tree lacks gets its default. Raises FormatError if a value does not fit."""
+    return b"".join(cast(list[bytes], write_pieces(layout, tree)))
+
+
+def write_pieces(layout: Layout, tree: Tree) -> list[Piece]:
+    """The same in pieces: a field of kind `records` may be a Slice, which is handed on as it is."""
+    out: list[Piece] = []
     try:
-        return _write(layout, tree)
+        _write(layout, tree, out)
     except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
         raise FormatError(layout.name, 0, expected="values that fit their fields", found=error) from None
+    return out
 
 
-def _write(layout: Layout, tree: Tree) -> bytes:
-    out = [
-        _write_slot(slot, tree.get(slot.name, slot.default), layout.flexible) for slot in layout.positional
-    ]
+def _write(layout: Layout, tree: Tree, out: list[Piece]) -> None:
+    for slot in layout.positional:
+        _write_slot(slot, tree.get(slot.name, slot.default), layout.flexible, out)
     if layout.flexible:
         out.append(_write_tags(layout, tree))
-    return b"".join(out)
 
 
 def _write_tags(layout: Layout, tree: Tree) -> bytes:
@@ -46,7 +59,9 @@ def _write_tags(layout: Layout, tree: Tree) -> bytes:
     for tag, slot in layout.tagged.items():
         value = tree.get(slot.name, slot.default)
         if value != slot.default:
-            bodies.append((tag, _write_slot(slot, value, True, in_tag=True)))
+            body: list[Piece] = []
+            _write_slot(slot, value, True, body, in_tag=True)
+            bodies.append((tag, b"".join(cast(list[bytes], body))))
     unknown = cast(Iterable[Tree], tree.get(UNKNOWN_TAGS, ()))
     bodies += [(cast(int, raw["tag"]), cast(bytes, raw["data"])) for raw in unknown]
     bodies.sort(key=lambda body: body[0])
@@ -54,37 +69,46 @@ def _write_tags(layout: Layout, tree: Tree) -> bytes:
     return write_uvarint(len(parts)) + b"".join(parts)
 
 
-def _write_slot(slot: Slot, value: object, flexible: bool, in_tag: bool = False) -> bytes:
+def _write_slot(slot: Slot, value: object, flexible: bool, out: list[Piece], in_tag: bool = False) -> None:
     field = slot.field
     if field.array:
         values = cast("list[object] | None", value)
-        if values is None:
-            return _length(slot, None, flexible, 4)
-        return _length(slot, len(values), flexible, 4) + b"".join(
-            _write_value(slot, element, flexible) for element in values
-        )
+        out.append(_length(slot, None if values is None else len(values), flexible, 4))
+        for element in values or ():
+            _write_value(slot, element, flexible, out)
+        return
     if slot.layout and field.nullable:
         absent, present = (b"\x00", b"\x01") if in_tag else (write_int8(-1), write_int8(1))
-        return absent if value is None else present + _write_value(slot, value, flexible)
-    return _write_value(slot, value, flexible)
+        out.append(absent if value is None else present)
+        if value is None:
+            return
+    _write_value(slot, value, flexible, out)
 
 
-def _write_value(slot: Slot, value: object, flexible: bool) -> bytes:
+def _write_value(slot: Slot, value: object, flexible: bool, out: list[Piece]) -> None:
     kind = slot.field.kind
     if slot.layout:
-        return _write(slot.layout, cast(Tree, value))
-    if kind == "string":
+        _write(slot.layout, cast(Tree, value), out)
+    elif kind in _CODES:
+        out.append(_CODES[kind](value))
+    elif kind == "string":
         raw = None if value is None else cast(str, value).encode()
-        return _length(slot, None if raw is None else len(raw), flexible, 2) + (raw or b"")
-    if kind == "bytes":
+        out.append(_length(slot, None if raw is None else len(raw), flexible, 2) + (raw or b""))
+    elif kind == "uuid":
+        out.append(_uuid(slot, cast(str, value)))
+    elif kind == "records" and value is not None and not isinstance(value, bytes):
+        records = cast(Slice, value)
+        out += (_length(slot, records.size, flexible, 4), records)
+    else:
         data = cast("bytes | None", value)
-        return _length(slot, None if data is None else len(data), flexible, 4) + (data or b"")
-    if kind == "uuid":
-        raw = parse_uuid(cast(str, value))
-        if raw is None:
-            raise FormatError(slot.name, 0, expected="a UUID", found=value)
-        return raw
-    return struct.pack(_CODES[kind], value)
+        out.append(_length(slot, None if data is None else len(data), flexible, 4) + (data or b""))
+
+
+def _uuid(slot: Slot, text: str) -> bytes:
+    raw = parse_uuid(text)
+    if raw is None:
+        raise FormatError(slot.name, 0, expected="a UUID", found=text)
+    return raw
 
 
 def _length(slot: Slot, length: int | None, flexible: bool, width: int) -> bytes:

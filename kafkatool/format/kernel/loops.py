@@ -1,0 +1,71 @@
+"""The functions of the kernel, from where they are fastest. What each one promises: reference.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkatool.format.kernel import chosen
+
+if TYPE_CHECKING or chosen is None:
+    from kafkatool.format.kernel.reference import (
+        KeyOffsets,
+        Tally,
+        arena_rows,
+        batch_lines,
+        batch_rows,
+        body_rows,
+        deep_lines,
+        encode_batches,
+        gather,
+        good_run,
+        hashes,
+        index_columns,
+        judge_records,
+        kept_batches,
+        record_bytes,
+        record_rows,
+        records_hold,
+        rising,
+    )
+else:
+    from kafkatool.format.kernel.compiled import (
+        KeyOffsets,
+        Tally,
+        arena_rows,
+        batch_lines,
+        batch_rows,
+        body_rows,
+        deep_lines,
+        encode_batches,
+        gather,
+        good_run,
+        hashes,
+        index_columns,
+        judge_records,
+        kept_batches,
+        record_bytes,
+        record_rows,
+        records_hold,
+        rising,
+    )
+
+__all__ = [
+    "KeyOffsets",
+    "Tally",
+    "arena_rows",
+    "batch_lines",
+    "batch_rows",
+    "body_rows",
+    "deep_lines",
+    "encode_batches",
+    "gather",
+    "good_run",
+    "hashes",
+    "index_columns",
+    "judge_records",
+    "kept_batches",
+    "record_bytes",
+    "record_rows",
+    "records_hold",
+    "rising",
+]
