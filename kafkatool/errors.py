@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+_MOST_FOUND = 200
+
 
 class ExitCode(IntEnum):
     """What the shell sees. 1 is left to crashes and never chosen on purpose."""
@@ -39,11 +41,19 @@ class FormatError(KafkatoolError):
     """These bytes are not what their place says they are."""
 
     def __init__(self, what: str, at: int, *, expected: object, found: object) -> None:
+        found = _shortened(found)
         super().__init__(f"{what} at byte {at}: expected {expected}, found {found}")
         self.what = what
         self.at = at
         self.expected = expected
         self.found = found
+
+
+def _shortened(found: object) -> object:
+    """A megabyte of garbage tells no more than its beginning."""
+    if isinstance(found, str) and len(found) > _MOST_FOUND:
+        return f"{found[:_MOST_FOUND]}… ({len(found)} characters)"
+    return found
 
 
 class Truncated(FormatError):

@@ -75,6 +75,13 @@ class IndexAccounting:
     def is_full(self) -> bool:
         return self.offset_index_is_full or self.time_index_is_full
 
+    def has_room_for(self, count: int, last_offset: int) -> bool:
+        """Whether so many batches fit in any case, should each of them get its entries."""
+        room = min(
+            self.max_offset_entries - self.offset_entries, self.max_time_entries - 1 - self.time_entries
+        )
+        return count < room and self.can_hold(last_offset)
+
     def can_hold(self, offset: int) -> bool:
         """Whether an offset can be told relative to the base."""
         return 0 <= offset - self.base_offset <= MAX_INT32

@@ -1,4 +1,4 @@
-"""What the newest cluster metadata on a disk says of topics and partitions: ids, replicas, leaders, policies.
+"""What the newest cluster metadata on a disk says of topics and partitions: ids, replicas, leaders, settings.
 
 Read from the newest whole snapshot and the log behind it. What a running cluster has decided since is not
 there, so everything carries the time of its record.
@@ -19,12 +19,15 @@ from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import FileState
 from kafkatool.format.record import Record, read_records
+from kafkatool.format.release import Release
 from kafkatool.format.schema import Decoder, decode_row
 
-_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE = 2, 3, 4, 5, 9
-_WANTED = (_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE)
-_TOPIC_RESOURCE = 2
+_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE = 2, 3, 4, 5, 9, 12
+_WANTED = (_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE)
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 _NO_CHANGE = -2
+# The first metadata.version of each release that came with a new one.
+_FIRST_LEVELS = ((30, Release.V4_3), (28, Release.V4_2), (26, Release.V4_1), (22, Release.V4_0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,23 @@ class Replicas:
     isr: tuple[int, ...]
     leader: int
     metadata_ms: int
+    eligible: tuple[int, ...] = ()
+    """The eligible leader replicas: out of sync now, but with every record that was ever committed."""
+    directories: tuple[str, ...] = ()
+    """By replica, the id of the log directory that has it."""
+
+    def directory_of(self, node_id: int | None) -> str | None:
+        """The id of the log directory in which a node has the partition."""
+        return dict(zip(self.replicas, self.directories, strict=False)).get(
+            -1 if node_id is None else node_id
+        )
+
+    def others_in_sync(self, node_id: int | None) -> list[int]:
+        return [node for node in self.isr if node != node_id]
+
+    def others_eligible(self, node_id: int | None) -> list[int]:
+        """Who is not in sync any more and may lead all the same."""
+        return [node for node in self.eligible if node != node_id and node not in self.isr]
 
 
 @dataclass(slots=True)
@@ -44,12 +64,34 @@ class ClusterView:
     is_known: bool = False
     is_complete: bool = True
     """False where a part of the metadata is missing or damaged: then what is not there proves nothing."""
+    last_offset: int = -1
+    """The offset of the newest record."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """Topic id to name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
     """By topic id and number."""
-    policies: dict[str, str] = field(default_factory=dict)
-    """cleanup.policy by topic, where it was set."""
+    settings: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    """By kind and name of the resource; the broker `""` stands for all brokers."""
+    metadata_level: int | None = None
+    """`metadata.version`, as the cluster's last word on it."""
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """cleanup.policy by topic, where it was set."""
+        return {
+            name: values["cleanup.policy"]
+            for (kind, name), values in self.settings.items()
+            if kind == TOPIC_RESOURCE and "cleanup.policy" in values
+        }
+
+    @property
+    def release(self) -> Release | None:
+        """The release that this metadata.version came with; the brokers may be newer. None: not known."""
+        if self.metadata_level is None:
+            return None
+        return next(
+            (release for first, release in _FIRST_LEVELS if self.metadata_level >= first), Release.V3_9
+        )
 
     def replicas_of(self, topic: str | None, topic_id: str | None, partition: int | None) -> Replicas | None:
         if partition is None:
@@ -66,7 +108,7 @@ def read_cluster_view(partitions: Iterable[Partition], guest: Guest) -> ClusterV
     """What the metadata partitions among these hold; the largest offset wins where there are several."""
     views = [_read_one(partition, guest) for partition in partitions]
     known = [view for view in views if view.is_known]
-    return known[-1] if known else ClusterView()
+    return max(known, key=lambda view: view.last_offset, default=ClusterView())
 
 
 def _read_one(partition: Partition, guest: Guest) -> ClusterView:
@@ -117,6 +159,7 @@ def _records_of(batch: Batch, view: ClusterView) -> Iterator[Record]:
 def _apply(view: ClusterView, record: Record) -> None:
     value = record.value
     view.is_known = True
+    view.last_offset = max(view.last_offset, record.offset)
     # Frame version 1, then the type as a small varint: most records are of no interest here.
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _WANTED:
         return
@@ -132,7 +175,9 @@ def _topic(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
 def _partition(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     key = str(row.get("topicId")), int(row.get("partitionId", -1))
     replicas, isr = tuple(row.get("replicas") or ()), tuple(row.get("isr") or ())
-    view.partitions[key] = Replicas(replicas, isr, int(row.get("leader", -1)), now_ms)
+    eligible = tuple(row.get("eligibleLeaderReplicas") or ())
+    directories = tuple(map(str, row.get("directories") or ()))
+    view.partitions[key] = Replicas(replicas, isr, int(row.get("leader", -1)), now_ms, eligible, directories)
 
 
 def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
@@ -141,30 +186,44 @@ def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     if known is None:
         return
     leader = int(row.get("leader", _NO_CHANGE))
+    eligible, directories = row.get("eligibleLeaderReplicas"), row.get("directories")
     view.partitions[key] = replace(
         known,
         isr=known.isr if row.get("isr") is None else tuple(row["isr"]),
         replicas=known.replicas if row.get("replicas") is None else tuple(row["replicas"]),
         leader=known.leader if leader == _NO_CHANGE else leader,
         metadata_ms=now_ms,
+        eligible=known.eligible if eligible is None else tuple(eligible),
+        directories=known.directories if directories is None else tuple(map(str, directories)),
     )
 
 
 def _remove(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     topic_id = str(row.get("topicId"))
-    view.policies.pop(view.topic_ids.pop(topic_id, ""), None)
+    view.settings.pop((TOPIC_RESOURCE, view.topic_ids.pop(topic_id, "")), None)
     for key in [key for key in view.partitions if key[0] == topic_id]:
         del view.partitions[key]
 
 
 def _config(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
-    if row.get("resourceType") != _TOPIC_RESOURCE or row.get("name") != "cleanup.policy":
-        return
-    topic, value = str(row.get("resourceName")), row.get("value")
+    resource = int(row.get("resourceType", -1)), str(row.get("resourceName"))
+    name, value = str(row.get("name")), row.get("value")
     if value is None:
-        view.policies.pop(topic, None)
+        view.settings.get(resource, {}).pop(name, None)
     else:
-        view.policies[topic] = str(value)
+        view.settings.setdefault(resource, {})[name] = str(value)
 
 
-_HANDLERS = {_TOPIC: _topic, _PARTITION: _partition, _CONFIG: _config, _CHANGE: _change, _REMOVE: _remove}
+def _feature(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    if row.get("name") == "metadata.version":
+        view.metadata_level = int(row.get("featureLevel", 0))
+
+
+_HANDLERS = {
+    _TOPIC: _topic,
+    _PARTITION: _partition,
+    _CONFIG: _config,
+    _CHANGE: _change,
+    _REMOVE: _remove,
+    _FEATURE: _feature,
+}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kafkatool.errors import UsageError
-from kafkatool.format.java_text import INT_MAX, LONG_MAX
+from kafkatool.format.java_text import INT_MAX, LONG_MAX, parse_long
 from kafkatool.format.release import NEWEST, Release
 
 INT_MIN = -INT_MAX - 1
@@ -48,6 +48,12 @@ class Key:
             return self._read_choice(text.strip())
         return self._read_number(text.strip())
 
+    def read_integer(self, text: str) -> int:
+        """The value of a setting that is a whole number."""
+        value = self.read(text)
+        assert isinstance(value, int)
+        return value
+
     def _read_bool(self, text: str) -> bool:
         if text.lower() not in ("true", "false"):
             raise self._refuse(text, "must be true or false")
@@ -68,10 +74,9 @@ class Key:
 
     def _read_number(self, text: str) -> int | float:
         is_ratio = isinstance(self.default, float)
-        try:
-            number = float(text) if is_ratio else int(text)
-        except ValueError:
-            raise self._refuse(text, "must be a number") from None
+        number = _parse_ratio(text) if is_ratio else parse_long(text)
+        if number is None:
+            raise self._refuse(text, "must be a number")
         if number != self.also and not self.low <= number <= self.high:
             raise self._refuse(text, f"must be {self.limits}")
         return number
@@ -84,6 +89,13 @@ class Key:
 
     def _refuse(self, text: str, reason: str) -> UsageError:
         return UsageError(f"{self.name}={text}: it {reason}")
+
+
+def _parse_ratio(text: str) -> float | None:
+    try:
+        return None if "_" in text else float(text)  # Python reads 1_0 as 10, Java does not read it
+    except ValueError:
+        return None
 
 
 def _int(name: str, default: int | None, low: int = INT_MIN, high: int = INT_MAX) -> Key:
@@ -159,6 +171,10 @@ class TopicConfig:
         return small if isinstance(small, int) else self.number("segment.bytes")
 
     @cached_property
+    def preallocates(self) -> bool:
+        return self.values["preallocate"] is True
+
+    @cached_property
     def max_segment_ms(self) -> int:
         """A compacted segment is also rolled when the cleaner must be able to reach it."""
         if self.is_compacted:
@@ -209,6 +225,12 @@ class TopicConfig:
     @cached_property
     def compression_type(self) -> str:
         return str(self.values["compression.type"])
+
+    @cached_property
+    def compression_level(self) -> int | None:
+        """That of `compression.type`; None where it has none, or the producer chooses."""
+        level = self.values.get(f"compression.{self.compression_type}.level")
+        return level if isinstance(level, int) else None
 
     def _bound(self, name: str) -> int:
         """3.9 still knew one bound for both directions; it counts where the direction's own is not set."""

@@ -65,7 +65,7 @@ def segment_extent(segment: Segment, guest: Guest) -> Extent:
 
 
 def _extent(source: Source, segment: Segment, guest: Guest) -> Extent:
-    first = _header_at(source, 0)
+    first = header_at(source, 0)
     extent = _tail(source, segment, guest)
     if first is None:
         return replace(extent, problem="no batch at the start")
@@ -115,7 +115,7 @@ def _first_filled(segments: list[Segment], guest: Guest) -> tuple[Extent, list[S
 
 def closed_max_timestamp(segment: Segment, guest: Guest) -> int | None:
     """The greatest time of a segment that was closed in order, by its time index alone; else None."""
-    last = _last_time(segment, guest)
+    last = last_time_entry(segment, guest)
     return None if last is None else last.timestamp_ms
 
 
@@ -132,7 +132,7 @@ def _known(timestamp_ms: int) -> int | None:
     return timestamp_ms if timestamp_ms >= 0 else None
 
 
-def _header_at(source: Source, position: int) -> Header | None:
+def header_at(source: Source, position: int) -> Header | None:
     """The header of a plausible entry at `position`; its checksum is not looked at."""
     raw = source.read(position, HEADER_SIZE)
     header: Header | None = None
@@ -145,7 +145,7 @@ def _header_at(source: Source, position: int) -> Header | None:
 
 def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
     """What the batches from the last index entry on say, and the time index for those before."""
-    start = _last_indexed_position(source, segment, guest)
+    start = last_indexed_position(source, segment, guest)
     last_offset: int | None = None
     max_timestamp = -1
     problem: str | None = None
@@ -155,7 +155,7 @@ def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
             max_timestamp = max(max_timestamp, item.header.max_timestamp)
         elif isinstance(item, Damage):
             problem = problem or _describe(item)
-    timed = _last_time(segment, guest) if start else None
+    timed = last_time_entry(segment, guest) if start else None
     if start and timed is None:
         # Batches before the last index entry may be later in time: nobody knows without reading them.
         return Extent(last_offset=last_offset, problem=problem)
@@ -171,19 +171,20 @@ def _describe(damage: Damage) -> str | None:
     return f"{damage.kind} at byte {damage.position}"
 
 
-def _last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int:
+def last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int:
     """Where to start walking towards the end: 0 unless index and log agree on something better."""
     path = sibling_file(segment.log.path, ".index") if segment.log else None
     entry = _last_entry(path, offset_index.ENTRY_SIZE, offset_index.read_entry, guest)
     if entry is None or entry.position <= 0 or entry.relative_offset < 0:
         return 0
-    header = _header_at(source, entry.position)
+    header = header_at(source, entry.position)
     if header is None or header.last_offset > entry.offset(segment.base_offset):
         return 0
     return entry.position
 
 
-def _last_time(segment: Segment, guest: Guest) -> TimeEntry | None:
+def last_time_entry(segment: Segment, guest: Guest) -> TimeEntry | None:
+    """The last entry that was written to the time index; None where there is none, or it cannot be one."""
     path = sibling_file(segment.log.path, ".timeindex") if segment.log else None
     entry = _last_entry(path, time_index.ENTRY_SIZE, time_index.read_entry, guest)
     return entry if entry is not None and entry.timestamp_ms >= 0 and entry.relative_offset >= 0 else None

@@ -11,6 +11,16 @@ from kafkatool.engine.source import Source
 
 PAGE_SLOTS = 4096
 PAGES_KEPT = 64
+_SMALLEST_BATCH = 26  # a message of magic 0 without key and value
+_DOZEN = 12 * 34  # bytes of a dozen of the largest entries, and a multiple of every entry's size
+
+
+def index_limit(log_size: int) -> int:
+    """More bytes than any index needs beside a log of this size: it has no more entries than batches.
+
+    What lies behind that is preallocated, or garbage.
+    """
+    return _DOZEN * (log_size // (12 * _SMALLEST_BATCH) + 2)
 
 
 class IndexFile:

@@ -5,22 +5,25 @@ It goes on behind damage, as far as good batches are found; `recovery.py` stops 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.refusals import LogRefusal
-from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.engine.source import Source
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
-from kafkatool.format.batch import LOG_OVERHEAD, MAX_INT32, BatchHeader
-from kafkatool.format.legacy import LegacyHeader
-from kafkatool.format.offset_index import OffsetEntry
-from kafkatool.format.time_index import TimeEntry
+from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.kernel import loops
 from kafkatool.format.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from kafkatool.engine.index_runs import RunColumns
 
 DEFAULT_INTERVAL = 4096
 _NO_LIMIT = 1 << 40
@@ -48,36 +51,65 @@ class Claims:
 
     A broker that was restarted begins to count anew, so right entries need not be those of one walk. An
     offset entry is right where a batch begins at its position, all before it lies below its offset, and the
-    batch not above; a time entry where its time is the greatest so far and its offset that batch's last.
+    batch not above; offsets rise, and none lies behind the log. A time entry is right where its time is the
+    greatest so far and its offset that batch's last.
     """
 
     def __init__(self, base_offset: int, offsets: bytes, times: bytes) -> None:
         self._base_offset = base_offset
-        self._offsets = offset_index.read_entries(offsets)
-        self._times = time_index.read_entries(times)
-        self._offset = next(self._offsets, None)
-        self._time = next(self._times, None)
-        self.offsets_hold = self.times_hold = True
+        self._offsets = offsets[: len(offsets) // offset_index.ENTRY_SIZE * offset_index.ENTRY_SIZE]
+        self._times = times[: len(times) // time_index.ENTRY_SIZE * time_index.ENTRY_SIZE]
+        self._offset_at = self._time_at = 0
+        self.offsets_hold, self.times_hold = _rises(self._offsets), True
         self._last_offset = -1
 
     def see(
         self, position: int, first_offset: int, last_offset: int, timestamp: int, is_latest: bool
     ) -> None:
         """A good batch; `is_latest`: its time is above all before it."""
-        entry = self._offset
-        if entry is not None and entry.position <= position:
-            offset = entry.relative_offset + self._base_offset
-            if entry.position < position or not offset > self._last_offset or offset < first_offset:
-                self.offsets_hold = False
-            self._offset = next(self._offsets, None)
-        if is_latest and self._time == (timestamp, last_offset - self._base_offset):
-            self._time = next(self._times, None)
+        if self._offset_at < len(self._offsets):
+            entry = offset_index.read_entry(self._offsets, self._offset_at)
+            if entry.position <= position:
+                offset = entry.relative_offset + self._base_offset
+                if entry.position < position or not offset > self._last_offset or offset < first_offset:
+                    self.offsets_hold = False
+                self._offset_at += offset_index.ENTRY_SIZE
+        if is_latest and self._time_at < len(self._times):
+            entry_here = (timestamp, last_offset - self._base_offset)
+            if time_index.read_entry(self._times, self._time_at) == entry_here:
+                self._time_at += time_index.ENTRY_SIZE
         self._last_offset = last_offset
+
+    def see_run(self, run: RunColumns) -> None:
+        """Many good batches."""
+        from kafkatool.engine.index_runs import offsets_that_hold, times_that_hold
+
+        offsets = memoryview(self._offsets)[self._offset_at :]
+        held = offsets_that_hold(run, offsets, self._base_offset, self._last_offset)
+        if held is None:
+            self.offsets_hold = False
+        else:
+            self._offset_at += held * offset_index.ENTRY_SIZE
+        times = memoryview(self._times)[self._time_at :]
+        self._time_at += times_that_hold(run, times, self._base_offset) * time_index.ENTRY_SIZE
+        self._last_offset = int(run.last_offset[-1])
 
     def end(self) -> None:
         """The log is over: what was not met is not in it."""
-        self.offsets_hold = self.offsets_hold and self._offset is None
-        self.times_hold = self._time is None
+        are_met = self._offset_at == len(self._offsets)
+        if self._offsets:
+            last = offset_index.read_entry(self._offsets, len(self._offsets) - offset_index.ENTRY_SIZE)
+            are_met = are_met and last.offset(self._base_offset) <= self._last_offset
+        self.offsets_hold = self.offsets_hold and are_met
+        self.times_hold = self._time_at == len(self._times)
+
+
+def _rises(entries: bytes) -> bool:
+    """Whether the offsets of an index rise from entry to entry."""
+    count = len(entries) // offset_index.ENTRY_SIZE
+    offsets, positions = array("q", bytes(8 * count)), array("q", bytes(8 * count))
+    loops.index_columns(entries, False, offsets, positions)
+    return loops.rising(offsets, 0) == count
 
 
 def index_segment(
@@ -93,14 +125,14 @@ def index_segment(
     """
     found = _empty(source, base_offset)
     walk = _IndexWalk(found, IndexAccounting(base_offset, interval, _NO_LIMIT), states, claims)
-    walk.run(scan(source))
+    walk.run(scan_runs(source))
     if claims is not None:
         claims.end()
     return found
 
 
 class _IndexWalk:
-    """One walk; `run` is the loop that all the time goes into, so it names fields by their place."""
+    """One walk over a segment: what is plain in runs, the rest batch by batch."""
 
     def __init__(
         self,
@@ -114,48 +146,67 @@ class _IndexWalk:
         self.states = states
         self.claims = claims
 
-    def run(self, walk: Iterable[Batch | Damage]) -> None:
-        found, accounting, states, claims = self.found, self.accounting, self.states, self.claims
-        add, base_offset, damage = accounting.add, found.base_offset, found.damage
-        offsets: list[OffsetEntry] = []
-        times: list[TimeEntry] = []
+    def run(self, walk: Iterable[Run | Batch | Damage]) -> None:
         for item in walk:
-            if isinstance(item, Damage):
-                damage.append(item)
-                continue
-            position, header, is_valid, _data = item
-            if not is_valid:
-                continue
-            first, size, last, time, producer = _facts(header)
-            if claims is not None:
-                claims.see(position, first, last, time, time > accounting.max_timestamp)
-            if not 0 <= last - base_offset <= MAX_INT32:
-                damage.append(_misplaced(item, f"an offset of this segment, from {base_offset} on"))
-                continue
-            try:
-                new = add(position, size, last, time)
-            except InvalidOffset:
-                damage.append(_misplaced(item, f"an offset above {accounting.last_indexed_offset}"))
-                continue
-            if new.offset is not None:
-                offsets.append(new.offset)
-                if new.time is not None:
-                    times.append(new.time)
-            found.next_offset = last + 1
-            if states is not None and not damage:
-                if producer >= 0:
-                    self._replay(item, states)
-                else:
-                    states.end_offset = last + 1
-        if (closing := accounting.close()) is not None:
-            times.append(closing)
-        found.offset_entries += offset_index.write_entries(offsets)
-        found.time_entries += time_index.write_entries(times)
+            if isinstance(item, Run):
+                self._take_run(item)
+            elif isinstance(item, Damage):
+                self.found.damage.append(item)
+            elif item.is_valid:
+                self._take(item)
+        if (closing := self.accounting.close()) is not None:
+            self.found.time_entries += time_index.write_entry(closing)
+
+    def _take_run(self, run: Run) -> None:
+        from kafkatool.engine.index_runs import add_run, read_run, replay_run
+
+        columns = read_run(run, self.accounting)
+        if columns is None:
+            for batch in run.batches():
+                self._take(batch)
+            return
+        if self.claims is not None:
+            self.claims.see_run(columns)
+        offsets, times = add_run(columns, self.accounting)
+        self.found.offset_entries += offsets
+        self.found.time_entries += times
+        self.found.next_offset = int(columns.last_offset[-1]) + 1
+        if self.states is not None and not self.found.damage and not replay_run(columns, self.states):
+            for batch in run.batches():
+                self._replay(batch, self.states)
+
+    def _take(self, batch: Batch) -> None:
+        """A single good batch."""
+        position, header, found, accounting = batch.position, batch.header, self.found, self.accounting
+        first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        last, time = header.last_offset, header.max_timestamp
+        if self.claims is not None:
+            self.claims.see(position, first, last, time, time > accounting.max_timestamp)
+        if not 0 <= last - found.base_offset <= MAX_INT32:
+            found.damage.append(_misplaced(batch, f"an offset of this segment, from {found.base_offset} on"))
+            return
+        try:
+            new = accounting.add(position, header.size, last, time)
+        except InvalidOffset:
+            expected = f"an offset above {accounting.last_indexed_offset}"
+            found.damage.append(_misplaced(batch, expected))
+            return
+        if new.offset is not None:
+            found.offset_entries += offset_index.write_entry(new.offset)
+        if new.time is not None:
+            found.time_entries += time_index.write_entry(new.time)
+        found.next_offset = last + 1
+        if self.states is not None:
+            self._replay(batch, self.states)
 
     def _replay(self, batch: Batch, states: ProducerStates) -> None:
         """Count a batch for its producer; damage where no broker could have written it so."""
         header = batch.header
-        assert isinstance(header, BatchHeader)
+        if self.found.damage:
+            return  # what came before is not known any more
+        if not isinstance(header, BatchHeader) or header.producer_id < 0:
+            states.end_offset = header.last_offset + 1
+            return
         try:
             self.found.aborted += states.replay(state_batch(header, batch.data or b""))
         except (LogRefusal, FormatError) as error:
@@ -171,14 +222,6 @@ class _IndexWalk:
                     last_offset=header.last_offset,
                 )
             )
-
-
-def _facts(header: BatchHeader | LegacyHeader) -> tuple[int, int, int, int, int]:
-    """First offset, size, last offset, greatest time and producer, in as few steps as Python allows."""
-    if isinstance(header, BatchHeader):
-        first = header[0]
-        return first, header[1] + LOG_OVERHEAD, first + header[6], header[8], header[9]
-    return header.offset, header.size, header.last_offset, header.max_timestamp, -1
 
 
 def _empty(source: Source, base_offset: int) -> Indexed:

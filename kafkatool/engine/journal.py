@@ -199,7 +199,9 @@ def plan_undo(journal: Journal) -> list[Reversal]:
     For a plan of several stages only the last one begun is judged by what is there now: earlier ones are
     judged when it has been undone. Raises Refused where a file was changed since.
     """
-    found = [back for move in journal.moves if (back := _reversal(move)) is not None]
+    found: list[Reversal] = []
+    for stage in journal.begun:
+        found += [back for move in stage if (back := _foreseen(move, bool(found))) is not None]
     return found + [
         Reversal(move.temporary, "remove what was written beside", _unlinker(move.temporary))
         for stage in journal.stages
@@ -245,7 +247,23 @@ def _reversal(move: Move) -> Reversal | None:
         return _undo_rename(move)
     if move.step.action is Action.REMOVE:
         return _undo_remove(move)
+    if move.step.action is Action.PURGE:
+        raise Refused(f"{move.step.path}: was unlinked for good")
     return _undo_write(move)
+
+
+def _foreseen(move: Move, is_earlier: bool) -> Reversal | None:
+    """The same, where a later stage may still be in the way: what is there now is not what will be."""
+    try:
+        return _reversal(move)
+    except Refused:
+        if not is_earlier or move.step.action is Action.PURGE:
+            raise
+        return Reversal(move.step.path, "bring back what was there before", _nothing)
+
+
+def _nothing(_files: Files) -> None:
+    """What is only shown does nothing."""
 
 
 def _undo_write(move: Move) -> Reversal | None:
@@ -283,7 +301,9 @@ def _undo_rename(move: Move) -> Reversal | None:
     assert target is not None
     if os.path.lexists(path):
         return None
-    _refuse_unless(_state(target) == move.before, target)
+    # A file that the plan wrote itself has no state before; it is looked at where that is undone.
+    is_as_it_was = os.path.lexists(target) if move.before is None else _state(target) == move.before
+    _refuse_unless(is_as_it_was, target)
     return Reversal(path, f"rename it back from {os.path.basename(target)}", _renamer(target, path))
 
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkatool.engine.extent import segment_extent
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.logdir import FileEntry, Partition, Segment
+from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, Source, open_source, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
@@ -72,9 +73,14 @@ class Search:
     guest: Guest
     log_start: int
     steps: list[Step] = field(default_factory=list)
+    damage: list[tuple[str, Damage]] = field(default_factory=list)
+    """What was met on the way: the file, and what is wrong in it. The answer may be wrong for it."""
 
     def offset(self, target: int) -> Found | None:
-        """The batch that a fetch from `target` begins with; None past the end."""
+        """The batch that a fetch from `target` begins with; None past the end, or below the start."""
+        if target < self.log_start:
+            self._say(Action.SEGMENT, None, f"{target} lies below the start of the log, {self.log_start}")
+            return None
         below = sum(segment.base_offset <= target for segment in self.segments)
         for segment in self.segments[below - 1 :] if below else []:
             self._say(Action.SEGMENT, segment.log, f"base offset {segment.base_offset}, looking for {target}")
@@ -101,12 +107,18 @@ class Search:
                 )
         return None
 
+    def latest(self) -> Found | None:
+        """The first record with the greatest time of all."""
+        times = [segment_extent(segment, self.guest).max_timestamp_ms for segment in self.segments]
+        greatest = max((time for time in times if time is not None), default=None)
+        return None if greatest is None else self.time(greatest)
+
     def whole_walk(self, *, offset: int | None = None, time_ms: int | None = None) -> Found | None:
         """What reading everything from the start says; the steps get one line about it."""
         read = 0
         for segment in self.segments:
             with open_source(_log(segment).path, self.guest) as source:
-                for batch in _batches(source, 0):
+                for batch in (item for item in scan(source) if isinstance(item, Batch)):
                     read += batch.header.size
                     found = self._matching(segment, batch, offset, time_ms)
                     if found is not None and found.offset is not None:
@@ -126,7 +138,7 @@ class Search:
     ) -> Found | None:
         end = start
         with open_source(_log(segment).path, self.guest) as source:
-            for batch in _batches(source, start):
+            for batch in self._batches(segment, source, start):
                 end = batch.position + batch.header.size
                 found = self._matching(segment, batch, offset, time_ms) if wanted(batch) else None
                 if found is not None and (offset is not None or found.offset is not None):
@@ -134,6 +146,21 @@ class Search:
                     return found
         self._say(Action.WALK, segment.log, "nothing up to the end", bytes_read=end - start)
         return None
+
+    def _batches(self, segment: Segment, source: Source, start: int) -> Iterator[Batch]:
+        """The batches from a position on, those with a wrong checksum too, as a broker looks at none."""
+        path = _log(segment).path
+        held: Batch | None = None  # until its damage is known
+        for item in scan(source, start):
+            if isinstance(item, Damage) and not _is_reserved(item, segment):
+                self.damage.append((path, in_flight(item, source, path)))
+            if held is not None:
+                yield held
+            held = item if isinstance(item, Batch) and not item.is_valid else None
+            if isinstance(item, Batch) and item.is_valid:
+                yield item
+        if held is not None:
+            yield held
 
     def _matching(
         self, segment: Segment, batch: Batch, offset: int | None, time_ms: int | None
@@ -215,10 +242,10 @@ class Search:
 
 
 def search_in(partition: Partition, guest: Guest, log_start: int | None = None) -> Search:
-    """A search through the live segments of a partition; its log begins with the first, unless told."""
+    """A search through the live segments of a partition; its log begins with the first, or later if told."""
     segments = [segment for segment in partition.live_segments if segment.log is not None]
     first = segments[0].base_offset if segments else 0
-    return Search(segments, guest, first if log_start is None else log_start)
+    return Search(segments, guest, max(first, log_start or 0))
 
 
 def _log(segment: Segment) -> FileEntry:
@@ -226,10 +253,10 @@ def _log(segment: Segment) -> FileEntry:
     return segment.log
 
 
-def _batches(source: Source, start: int) -> Iterator[Batch]:
-    for item in scan(source, start):
-        if not isinstance(item, Damage):
-            yield item
+def _is_reserved(damage: Damage, segment: Segment) -> bool:
+    """Whether this is the room that a broker reserves with `preallocate` in the segment it writes to."""
+    is_tail = damage.kind is FindingClass.ZERO_FILLED and damage.next_good_offset is None
+    return is_tail and segment.state is SegmentState.ACTIVE
 
 
 def _records(batch: Batch) -> Iterator[Record | LegacyMessage]:

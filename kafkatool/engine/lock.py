@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kafkatool.engine.fs import Files
+from kafkatool.engine.remote import is_remote
 from kafkatool.errors import Refused
 
 LOCK_FILE = ".lock"
@@ -27,6 +28,8 @@ def broker_is_alive(path: str) -> bool:
 
     Asked without taking or making the lock. False where it cannot be told.
     """
+    if is_remote(path):
+        return False
     directory = os.path.abspath(path)
     for _ in range(_LEVELS):
         if os.path.lexists(os.path.join(directory, LOCK_FILE)):

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
+from kafkatool.engine.append_runs import plain_batch, plain_run
+from kafkatool.engine.batch_records import first_offset
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.fs import Files, replace_file
 from kafkatool.engine.leader_epochs import LeaderEpochs
@@ -25,8 +27,9 @@ from kafkatool.engine.producer_state import Origin, ProducerStates, StateBatch, 
 from kafkatool.engine.refusals import InvalidRecord, OffsetOutOfRange, RecordListTooLarge, UnexpectedOffset
 from kafkatool.engine.segment import NewBatch, Segment
 from kafkatool.engine.snapshots import Snapshots
-from kafkatool.engine.validation import LeaderValidation, check_for_follower, split_batches
+from kafkatool.engine.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
 from kafkatool.errors import FormatError
+from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.checkpoint import write_leader_epochs
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -41,7 +44,10 @@ def no_jitter(_: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where the batches are; a duplicate is where it was written the first time."""
+    """Where the batches are; a duplicate is where it was written the first time.
+
+    Of a follower's messages of magic 0 and 1, `first_offset` is the last one of the first wrapper.
+    """
 
     first_offset: int
     last_offset: int
@@ -111,7 +117,10 @@ class Log:
     def last_stable_offset(self) -> int:
         """Below it every transaction is decided, and its end replicated."""
         unstable = self.producers.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        # A transaction may have begun before what is left of the log.
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -124,13 +133,16 @@ class Log:
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> Appended | None:
-        """Give a batch its offsets and write it; None for no whole batch; raise LogRefusal for a bad one."""
+        """Give a batch its offsets and write it; None for no whole batch; raise LogRefusal for a bad one.
+
+        Messages of magic 0 and 1, several of them too, become one batch of magic 2.
+        """
         batches = list(split_batches(data))
         if not batches:
             return None
-        latest = self.epochs.latest
-        if latest is not None and leader_epoch < latest.epoch:
-            raise InvalidRecord(f"leader epoch {leader_epoch}: the log is at {latest.epoch} already")
+        least = latest.epoch if (latest := self.epochs.latest) else 0
+        if leader_epoch < least:
+            raise InvalidRecord(f"leader epoch {leader_epoch}: the log is at {least} already")
         validation = LeaderValidation(self.config, leader_epoch, origin, now_ms)
         batch = validation.stamp(batches, self.log_end_offset)
         # From here on in a broker's order: a refused or repeated batch may have begun an epoch and a segment.
@@ -143,7 +155,7 @@ class Log:
         self._write([batch], update)
         self._flush_if_due(now_ms)
         time_ms = now_ms if self.config.uses_append_time else None
-        return Appended(batch.header.base_offset, batch.header.last_offset, time_ms)
+        return Appended(first_offset(batch.header), batch.header.last_offset, time_ms)
 
     def append_as_follower(
         self, data: bytes, *, now_ms: int, leader_epoch: int | None = None
@@ -152,13 +164,16 @@ class Log:
 
         With `leader_epoch`, what a later leader wrote is left out: it may be cut off again.
         """
+        if leader_epoch is None and (appended := self._append_plain(data, now_ms)) is not None:
+            return appended
         batches = _up_to_epoch(list(split_batches(data)), leader_epoch)
         if not batches:
             return None
         check_for_follower(batches)
-        first, last = batches[0].header.base_offset, batches[-1].header.last_offset
+        first, last = first_offset(batches[0].header), batches[-1].header.last_offset
         if first < self.log_end_offset:
             raise UnexpectedOffset(f"offset {first} is below the end of the log, {self.log_end_offset}")
+        check_epochs(batches)
         self._check_list_size(batches)
         # A broker rolls first, and a refusal leaves it with a segment above the end of its log.
         update = self.producers.prepare(_state_batches(batches), Origin.REPLICATION)
@@ -174,6 +189,20 @@ class Log:
         self._write(batches, update)
         self._flush_if_due(now_ms)
         return Appended(first, last)
+
+    def _append_plain(self, data: bytes, now_ms: int) -> Appended | None:
+        """The same by the short way; None, with nothing changed, where it has to be the long one."""
+        if (batch := plain_batch(self, data, now_ms)) is not None:
+            self.active.append([batch])
+            appended = Appended(first_offset(batch.header), batch.header.last_offset)
+        elif (run := plain_run(self, data, now_ms)) is not None:
+            self.active.append_run(data, run.columns)
+            appended = Appended(run.first_offset, run.last_offset)
+        else:
+            return None
+        self.log_end_offset = self.producers.end_offset = appended.last_offset + 1
+        self._flush_if_due(now_ms)
+        return appended
 
     def _check_list_size(self, batches: Sequence[NewBatch]) -> None:
         size = sum(batch.header.size for batch in batches)
@@ -204,10 +233,13 @@ class Log:
 
     def _assign_epochs(self, batches: Sequence[NewBatch]) -> None:
         changed = False
-        for batch in batches:
-            epoch = batch.header.partition_leader_epoch
-            if epoch >= 0:
-                changed = self.epochs.assign(epoch, batch.header.base_offset) or changed
+        for header, _ in batches:
+            if not isinstance(header, BatchHeader):
+                # Its leader knows no epochs: with those of before, a replica might be cut at the wrong place.
+                changed = self.epochs.clear() or changed
+            else:
+                begun = self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+                changed = begun or changed
         if changed:
             self.save_epochs()
 
@@ -222,19 +254,21 @@ class Log:
         size = sum(batch.header.size for batch in batches)
         latest = max(batch.header.max_timestamp for batch in batches)
         if self.active.should_roll(size, batches[-1].header.last_offset, latest, now_ms):
-            self.roll(now_ms, batches[0].header.base_offset)
+            self.roll(now_ms, _roll_offset(batches))
 
     def roll(self, now_ms: int, base_offset: int = 0) -> None:
         """Begin a new segment at the end of the log, or at the offset where it will go on."""
         base_offset = max(base_offset, self.log_end_offset)
         if self.active.base_offset == base_offset and self.active.size == 0:
             return
-        self.active.close_time_index()
+        # All of the old segment first: it is believed as soon as there is one at the recovery point.
+        self.active.close()
+        self.flush(now_ms)
+        self.active.release()
         self.segments.append(self._new_segment(base_offset, now_ms))
+        self.recovery_point = base_offset
         self.producers.end_offset = base_offset
         self.snapshots.take(self.producers)
-        self._flush_to(base_offset, self.segments[:-1], now_ms)
-        self.segments[-2].release()
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         parts = self._parts
@@ -249,7 +283,14 @@ class Log:
 
     def flush(self, now_ms: int) -> None:
         """Return when all that was appended would survive a power cut."""
-        self._flush_to(self.log_end_offset, self.segments, now_ms)
+        for number, segment in enumerate(self.segments):
+            is_last = number + 1 == len(self.segments)
+            # Those that end below the recovery point are on the disk.
+            if is_last or self.segments[number + 1].base_offset > self.recovery_point:
+                segment.flush()
+        self._sync_names()
+        self.recovery_point = max(self.recovery_point, self.log_end_offset)
+        self._last_flush_ms = now_ms
 
     def flush_if_due(self, now_ms: int) -> None:
         """Flush if `flush.ms` says so: for callers that are idle between appends."""
@@ -263,16 +304,6 @@ class Log:
 
     def _is_dirty(self) -> bool:
         return self.log_end_offset > self.recovery_point
-
-    def _flush_to(self, offset: int, segments: Sequence[Segment], now_ms: int) -> None:
-        for number, segment in enumerate(segments):
-            is_last = number + 1 == len(segments)
-            # Those that end below the recovery point are on the disk.
-            if is_last or segments[number + 1].base_offset > self.recovery_point:
-                segment.flush()
-        self._sync_names()
-        self.recovery_point = max(self.recovery_point, offset)
-        self._last_flush_ms = now_ms
 
     def _sync_names(self) -> None:
         holders: list[Segment | Snapshots] = [*self.segments, self.snapshots]
@@ -336,8 +367,8 @@ class Log:
     def close(self) -> None:
         """Leave the log as a clean shutdown does: complete indexes, a snapshot, everything on the disk."""
         self.snapshots.take(self.producers)
-        self.active.close_time_index()
-        self._flush_to(self.log_end_offset, self.segments, self._last_flush_ms)
+        self.active.close()
+        self.flush(self._last_flush_ms)
         self.abandon()
 
     def abandon(self) -> None:
@@ -348,7 +379,7 @@ class Log:
 
 def _state_batches(batches: Sequence[NewBatch]) -> list[StateBatch]:
     try:
-        return [state_batch(header, data) for header, data in batches]
+        return [state_batch(header, data) for header, data in batches if isinstance(header, BatchHeader)]
     except FormatError as error:
         raise InvalidRecord(f"a transaction marker cannot be read: {error}") from None
 
@@ -357,6 +388,17 @@ def _up_to_epoch(batches: list[NewBatch], leader_epoch: int | None) -> list[NewB
     if leader_epoch is None:
         return batches
     for number, batch in enumerate(batches):
-        if batch.header.partition_leader_epoch > leader_epoch:
+        header = batch.header
+        if isinstance(header, BatchHeader) and header.partition_leader_epoch > leader_epoch:
             return batches[:number]
     return batches
+
+
+def _roll_offset(batches: Sequence[NewBatch]) -> int:
+    """Where a segment for these batches begins; for magic 0 and 1, where it can at the earliest."""
+    first = batches[0].header
+    if isinstance(first, BatchHeader):
+        return first.base_offset
+    # A broker counts on it that they all lie within reach of the first.
+    limit = first.last_offset + MAX_INT32
+    return max(header.last_offset for header, _ in batches if header.last_offset <= limit) - MAX_INT32

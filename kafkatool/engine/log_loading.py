@@ -2,10 +2,9 @@
 
 A clean log is believed. After a crash every segment from the recovery point on is walked and its indexes
 are written anew; the first damage ends the log, and the segments behind it are removed. What was synced
-before the crash is not damaged, so nothing that was promised is lost.
-
-Left-overs of a broker's cleaner (`.cleaned`, `.swap`) are not resolved here: `kafkatool recover` does that,
-and keeps what it removes.
+before the crash is not damaged, so nothing that was promised is lost. What was left in the middle of a
+cleaning or a split is finished or undone first (`leftovers.py`), and a segment that spans too many offsets
+is split (`split.py`).
 """
 
 from __future__ import annotations
@@ -18,23 +17,20 @@ from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.fs import Files
 from kafkatool.engine.leader_epochs import LeaderEpochs
+from kafkatool.engine.leftovers import resolve_leftovers
 from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
 from kafkatool.engine.producer_rebuild import rebuild_producers, take_empty_snapshots
 from kafkatool.engine.producer_state import ProducerStates
-from kafkatool.engine.recovery import RecoveredSegment, recover_segment
+from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.scan import scan
 from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.engine.source import Guest, open_source
-from kafkatool.errors import KafkatoolError
+from kafkatool.engine.split import split_segment
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.txn_index import sanity_problem
 
 _SEGMENT_FILE = re.compile(rf"(\d{{20}})\.({'|'.join(EXTENSIONS)})")
-
-
-class Unfinished(KafkatoolError):
-    """A broker was interrupted while it replaced segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,8 @@ def open_log(
 ) -> Log:
     """Open a partition directory for writing, making it where there is none.
 
-    Raises FormatError for a leader-epoch-checkpoint that a broker could not read either, and Unfinished.
+    Raises FormatError for a leader-epoch-checkpoint that a broker could not read either, Unfinished for
+    leftovers that it could not resolve, and NotSplittable for a segment that it would refuse to load.
     """
     directory = os.path.abspath(directory)
     if not os.path.isdir(directory):
@@ -85,10 +82,11 @@ class _Loader:
 
     def load(self) -> Log:
         parts, left = self.parts, self.left
-        bases = self._sweep()
+        resolve_leftovers(parts.files, parts.directory, self.now_ms)
         parts.epochs = LeaderEpochs(self._read_epochs())
         known_epochs = parts.epochs.entries
-        self._load_segments(bases)
+        while not self._load_segments(self._sweep()):
+            pass
         end = self._end_offset()
         start = max(left.log_start_offset, parts.segments[0].base_offset)
         parts.epochs.truncate_from_end(end)
@@ -109,44 +107,55 @@ class _Loader:
     # --- files ----------------------------------------------------------------------------------------
 
     def _sweep(self) -> list[int]:
-        """Remove what has no meaning any more; return the bases of the segments."""
+        """Remove indexes without a log, or half written; return the bases of the segments."""
         names = sorted(os.listdir(self.parts.directory))
-        for name in names:
-            if name.endswith((".cleaned", ".swap")):
-                raise Unfinished(f"{name} is left from a replaced segment: run kafkatool recover first")
         bases = [
             int(match[1]) for name in names if (match := _SEGMENT_FILE.fullmatch(name)) and match[2] == LOG
         ]
         for name in names:
-            match = _SEGMENT_FILE.fullmatch(name)
-            is_orphan = match is not None and int(match[1]) not in bases
-            if is_orphan or (name.endswith(".deleted") and not name.endswith(".checkpoint.deleted")):
+            match = _SEGMENT_FILE.fullmatch(name.removesuffix(".tmp"))
+            if match is not None and (name.endswith(".tmp") or int(match[1]) not in bases):
                 self.parts.files.unlink(os.path.join(self.parts.directory, name))
         return bases
 
     def _read_epochs(self) -> list[EpochStart]:
         path = os.path.join(self.parts.directory, LEADER_EPOCHS)
         if not os.path.exists(path):
+            # As a broker does; should a crash lose it again, nothing is lost.
+            self.parts.files.create(path).close()
             return []
         with open(path, "rb") as file:
             return read_leader_epochs(file.read())
 
     # --- segments -------------------------------------------------------------------------------------
 
-    def _load_segments(self, bases: list[int]) -> None:
+    def _load_segments(self, bases: list[int]) -> bool:
+        """False where one had to be split: then all begins anew."""
         floor = max((base for base in bases if base <= self.left.recovery_point), default=0)
         for base in bases:
             segment = self._segment(base)
             is_doubtful = not self.left.is_clean and base >= floor
-            if is_doubtful:
-                if self._recover(segment, [later for later in bases if later > base]):
-                    return
-                continue
-            if not segment.has(INDEX) or self._txn_index_is_wrong(segment):
-                self._recover(segment, [])
-                continue
-            segment.load()
-            self.parts.segments.append(segment)
+            try:
+                if is_doubtful:
+                    if self._recover(segment, [later for later in bases if later > base]):
+                        return True
+                elif not segment.has(INDEX) or self._txn_index_is_wrong(segment):
+                    self._recover(segment, [])
+                else:
+                    segment.load()
+                    self.parts.segments.append(segment)
+            except OffsetOverflow:
+                self._split(segment)
+                return False
+        return True
+
+    def _split(self, segment: Segment) -> None:
+        parts = self.parts
+        segment.size = os.path.getsize(segment.path(LOG))
+        split_segment(parts.files, segment, parts.config, parts.snapshots)
+        for loaded in parts.segments:
+            loaded.release()
+        parts.segments.clear()
 
     def _segment(self, base: int) -> Segment:
         parts = self.parts

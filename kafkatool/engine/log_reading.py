@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from kafkatool.engine.batch_records import Header, first_offset, records_of
 from kafkatool.engine.log import Log
 from kafkatool.engine.refusals import OffsetOutOfRange
 from kafkatool.engine.segment import LOG, FoundBatch, Segment
 from kafkatool.engine.validation import split_batches
 from kafkatool.format.batch import BatchHeader
-from kafkatool.format.legacy import read_messages
-from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
+from kafkatool.format.record import Record
 from kafkatool.format.txn_index import AbortedTxn
 
 
@@ -106,7 +106,7 @@ def _slice(
     segment: Segment, found: FoundBatch, end: int | None, max_bytes: int, at_least_one: bool
 ) -> Fetched:
     wanted = max(max_bytes, found.size) if at_least_one else max_bytes
-    base = found.header.base_offset if isinstance(found.header, BatchHeader) else found.header.offset
+    base = first_offset(found.header)
     if end is None or wanted <= 0:
         return Fetched(base_offset=base)
     size = max(0, min(end - found.position, wanted))
@@ -172,18 +172,10 @@ def _search_time(log: Log, segment: Segment, timestamp_ms: int) -> FoundTime | N
         if header.max_timestamp < timestamp_ms or header.last_offset < log.log_start_offset:
             continue
         epoch = header.partition_leader_epoch if isinstance(header, BatchHeader) else -1
-        for offset, time_ms in _times(header, segment.read(found.position, found.size)):
-            if time_ms >= timestamp_ms and offset >= log.log_start_offset:
-                return FoundTime(offset, time_ms, epoch if epoch >= 0 else None)
+        for record in records_of(header, segment.read(found.position, found.size)):
+            if record.timestamp_ms >= timestamp_ms and record.offset >= log.log_start_offset:
+                return FoundTime(record.offset, record.timestamp_ms, epoch if epoch >= 0 else None)
     return None
-
-
-def _times(header: object, data: bytes) -> Iterator[tuple[int, int]]:
-    if isinstance(header, BatchHeader):
-        yield from ((record.offset, record.timestamp_ms) for record in read_records(header, data))
-    else:
-        messages = read_messages(data, max_inflated=DEFAULT_MAX_INFLATED)
-        yield from ((message.offset, message.timestamp_ms) for message in messages)
 
 
 # --- record by record ---------------------------------------------------------------------------------
@@ -194,17 +186,15 @@ def records(
 ) -> Iterator[Record]:
     """The records a consumer gets from an offset on: no markers and, if COMMITTED, none that were aborted.
 
-    For logs of magic 2; raises FormatError for a record that cannot be read.
+    Raises FormatError for a record that cannot be read.
     """
     while fetched := read(log, offset, max_bytes=max_bytes, isolation=isolation):
         if not fetched.data:
             return
         aborted = _Aborted(fetched.aborted)
         for header, data in split_batches(fetched.data):
-            if not header.is_control and not aborted.hides(header):
-                yield from (record for record in read_records(header, data) if record.offset >= offset)
-            elif header.is_control:
-                aborted.end(header)
+            if not aborted.hides(header):
+                yield from (record for record in records_of(header, data) if record.offset >= offset)
             offset = max(offset, header.last_offset + 1)
 
 
@@ -215,11 +205,13 @@ class _Aborted:
         self._waiting = sorted(transactions, key=lambda txn: txn.first_offset, reverse=True)
         self._current: set[int] = set()
 
-    def hides(self, header: BatchHeader) -> bool:
+    def hides(self, header: Header) -> bool:
+        """Whether a batch is a marker, or of a transaction that was aborted."""
+        if not isinstance(header, BatchHeader):
+            return False
         while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
             self._current.add(self._waiting.pop().producer_id)
+        if header.is_control:
+            self._current.discard(header.producer_id)
+            return True
         return header.is_transactional and header.producer_id in self._current
-
-    def end(self, header: BatchHeader) -> None:
-        self.hides(header)
-        self._current.discard(header.producer_id)

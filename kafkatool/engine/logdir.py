@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.remote import absolute_path, scan_directory, status
+from kafkatool.engine.source import Guest, file_type, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint
@@ -138,6 +139,17 @@ class Problem:
     path: str
     message: str
     vanished: bool = False
+    is_malformed: bool = False
+    """It could be read, and is not what its name says."""
+
+
+def tell_problems(problems: Iterable[Problem], notes: list[str], failures: list[str]) -> None:
+    """Add what could not be listed or opened; what could be read and is malformed is for others to tell."""
+    for problem in problems:
+        if problem.vanished:
+            notes.append(f"{problem.path}: vanished meanwhile")
+        elif not problem.is_malformed:
+            failures.append(f"{problem.path}: {problem.message}")
 
 
 @dataclass(slots=True)
@@ -190,7 +202,7 @@ def read_files(paths: Iterable[str], problems: list[Problem]) -> list[Partition]
     named: dict[str, list[FileEntry]] = defaultdict(list)
     for path in paths:
         try:
-            entry = file_entry(path, os.stat(path))
+            entry = file_entry(path, status(path))
         except OSError as error:
             problems.append(_problem(path, error))
         else:
@@ -230,7 +242,7 @@ def _add_directory(found: LogDir, path: str, name: str, guest: Guest) -> None:
 def _partition(
     path: str, files: list[FileEntry], directories: list[str], problems: list[Problem], guest: Guest
 ) -> Partition:
-    directory = os.path.basename(os.path.abspath(path))
+    directory = os.path.basename(absolute_path(path))
     named = parse_partition_directory(directory)
     state = _partition_state(directory, named.state if named else DirectoryState.LIVE)
     metadata = _read_small(
@@ -320,7 +332,7 @@ def _read_small(
     except FileNotFoundError:
         problems.append(Problem(path, "vanished", vanished=True))
     except FormatError as error:
-        problems.append(Problem(path, str(error)))
+        problems.append(Problem(path, str(error), is_malformed=True))
     except KafkatoolError as error:
         problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
     return None
@@ -336,12 +348,13 @@ def _list(
     """The files in a directory and the names of its directories, by name."""
     files, directories = [], []
     try:
-        with os.scandir(path) as entries:
+        with scan_directory(path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.is_dir():
-                    directories.append(entry.name)
-                elif (found := _entry(entry, problems)) is not None:
+                found = _entry(entry, problems)
+                if isinstance(found, FileEntry):
                     files.append(found)
+                elif found is not None:
+                    directories.append(found)
     except OSError as error:
         if must_exist:
             raise KafkatoolError(f"{path}: {error.strerror}") from error
@@ -350,15 +363,18 @@ def _list(
     return files, directories
 
 
-def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | None:
+def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | str | None:
+    """A file, or the name of a directory; None where it is neither, or cannot be asked."""
     try:
         found = entry.stat()
     except OSError as error:
         problems.append(_problem(entry.path, error))
         return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return file_entry(entry.path, found)
+    if stat.S_ISREG(found.st_mode):
+        return file_entry(entry.path, found)
+    if kind_of(entry.name).kind is not kinds.UNKNOWN:
+        problems.append(Problem(entry.path, f"is {file_type(found.st_mode)}, expected a file"))
+    return entry.name if stat.S_ISDIR(found.st_mode) else None
 
 
 def file_entry(path: str, found: os.stat_result) -> FileEntry:

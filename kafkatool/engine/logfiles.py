@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from kafkatool.engine.lookup import Range
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
@@ -14,29 +15,37 @@ from kafkatool.format.names import FileState, parse_partition_directory
 _LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
-def log_groups(target: Target, wanted: Range) -> Iterator[list[str]]:
+def log_groups(target: Target, wanted: Range, fail: Callable[[str], None]) -> Iterator[list[str]]:
     """The files that a target stands for, a list for every partition; a file stands for itself.
 
     A directory stands for its logs and metadata snapshots, in every state (`.deleted`, `.swap` …).
-    Segments that lie outside the wanted offsets by their names are left out.
+    Segments that lie outside the wanted offsets by their names are left out. A partition that cannot be
+    listed is told to `fail`, and the others follow.
     """
     match target:
         case FileTarget(path):
             yield [path]
         case PartitionTarget(path):
-            yield _partition_logs(path, wanted)
+            yield _partition_logs(path, wanted, fail)
         case LogDirTarget(path):
-            for name in sorted(os.listdir(path)):
+            for name in _listed(path, fail):
                 below = os.path.join(path, name)
                 if parse_partition_directory(name) is not None and os.path.isdir(below):
-                    yield _partition_logs(below, wanted)
+                    yield _partition_logs(below, wanted, fail)
 
 
-def _partition_logs(directory: str, wanted: Range) -> list[str]:
+def _listed(directory: str, fail: Callable[[str], None]) -> list[str]:
     try:
-        names = os.listdir(directory)
+        return sorted(os.listdir(directory))
     except FileNotFoundError:  # deleted since its parent was listed
         return []
+    except OSError as error:
+        fail(f"{directory}: {error.strerror}")
+        return []
+
+
+def _partition_logs(directory: str, wanted: Range, fail: Callable[[str], None]) -> list[str]:
+    names = _listed(directory, fail)
     found = sorted(
         (named.kind.name, named.offset or 0, name) for name in names if (named := kind_of(name)).kind in _LOGS
     )
@@ -48,14 +57,15 @@ def _partition_logs(directory: str, wanted: Range) -> list[str]:
     return [
         os.path.join(directory, name)
         for kind, offset, name in found
-        if kind != kinds.LOG.name or _may_hold(wanted, offset, bases)
+        if kind != kinds.LOG.name or may_hold(wanted, offset, bases)
     ]
 
 
-def _may_hold(wanted: Range, base: int, bases: list[int]) -> bool:
+def may_hold(wanted: Range, base: int, bases: list[int]) -> bool:
+    """Whether a segment may have offsets that are wanted, by its name and those of the others, in order."""
     if wanted.to_offset is not None and base >= wanted.to_offset:
         return False
     if wanted.from_offset is None:
         return True
-    following = next((other for other in bases if other > base), None)
-    return following is None or following > wanted.from_offset
+    following = bisect_right(bases, base)
+    return following == len(bases) or bases[following] > wanted.from_offset

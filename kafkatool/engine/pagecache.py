@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import ctypes
@@ -32,6 +32,19 @@ _CACHESTAT = 451
 
 PageRange = tuple[int, int]
 """First page and the page behind the last."""
+
+
+class PageCounts(NamedTuple):
+    """What cachestat says of a range, in pages."""
+
+    cached: int
+    dirty: int
+    writeback: int
+    evicted: int
+    recently_evicted: int
+
+
+NO_PAGES = PageCounts(0, 0, 0, 0, 0)
 
 
 @functools.cache
@@ -84,21 +97,24 @@ def _ask(address: int, count: int) -> bytes | None:
     return answer.raw
 
 
-def _cachestat(fd: int) -> Callable[[int, int], int | None]:
-    """A function that counts the cached pages of a range, or says None where the kernel cannot."""
+def page_counter(fd: int) -> Callable[[int, int], PageCounts | None]:
+    """A function that counts the pages of a range by their state, or says None where the kernel will not.
+
+    Unlike mincore, cachestat never makes anything up: who may not know is refused.
+    """
     import ctypes
 
     wanted = (ctypes.c_uint64 * 2)()  # byte position, size
-    found = (ctypes.c_uint64 * 5)()  # cached, dirty, in writeback, evicted, recently evicted
+    found = (ctypes.c_uint64 * 5)()
     syscall = _libc().syscall
 
-    def count(first: int, end: int) -> int | None:
+    def count(first: int, end: int) -> PageCounts | None:
         if first >= end:
-            return 0
+            return NO_PAGES
         wanted[0], wanted[1] = first * PAGE, (end - first) * PAGE
         if syscall(_CACHESTAT, fd, wanted, found, 0) != 0:
             return None
-        return int(found[0])
+        return PageCounts._make(found)
 
     return count
 
@@ -113,7 +129,7 @@ class Residency:
     def __init__(self, fd: int, address: int, size: int) -> None:
         self._address = address
         self._length = _round_up(size)
-        self._count_cached = _cachestat(fd)
+        self._counts = page_counter(fd)
 
     @classmethod
     def of(cls, fd: int, size: int) -> Residency | None:
@@ -143,7 +159,8 @@ class Residency:
         """The ranges among these pages that are not resident."""
         end = min(end, self.page_count)
         # Most often all of it is there, and counting takes less than half the time of listing.
-        if self._count_cached(first, end) == end - first:
+        counts = self._counts(first, end)
+        if counts is not None and counts.cached == end - first:
             return []
         answer = self.pages(first, end)
         if not answer or 0 not in answer:

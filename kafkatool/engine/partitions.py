@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir, read_partition
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.remote import absolute_path, normal_path
 from kafkatool.engine.source import Guest
 from kafkatool.errors import KafkatoolError, UsageError
-from kafkatool.format.names import base_offset
+from kafkatool.format.names import base_offset, parse_partition_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ class Home:
 class Found:
     homes: list[Home] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    """What could not be read, or is malformed."""
+    unread: list[str] = field(default_factory=list)
+    """The first of the two only."""
 
 
 def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
@@ -53,7 +57,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
     files: dict[str, set[int]] = {}
     whole: list[str] = []
     for target in targets:
-        path = os.path.normpath(target.path)
+        path = normal_path(target.path)
         if isinstance(target, LogDirTarget):
             named.setdefault(path, set())
             whole.append(path)
@@ -72,7 +76,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
 def _parent(path: str) -> str:
     """The directory that a directory lies in, as it was spelled where that is possible."""
     if os.path.basename(path) in ("", ".", ".."):
-        return os.path.dirname(os.path.abspath(path))
+        return os.path.dirname(absolute_path(path))
     return os.path.dirname(path) or "."
 
 
@@ -93,14 +97,17 @@ def _read_home(
     is_whole: bool,
 ) -> None:
     log_dir = read_log_dir(path, guest) if is_whole else _top_of(path, guest)
-    found.problems += [f"{one.path}: {one.message}" for one in log_dir.problems if not one.vanished]
+    problems = [one for one in log_dir.problems if not one.vanished]
+    found.problems += [f"{one.path}: {one.message}" for one in problems]
+    found.unread += [f"{one.path}: {one.message}" for one in problems if not one.is_malformed]
     home = Home(path, log_dir, is_whole)
-    partitions = {os.path.normpath(one.path): one for one in log_dir.partitions}
+    partitions = {normal_path(one.path): one for one in log_dir.partitions}
     for directory in sorted(directories - partitions.keys()):
         try:
             partitions[directory] = read_partition(directory, [], guest)
         except KafkatoolError as error:
             found.problems.append(str(error))
+            found.unread.append(str(error))
     for directory, partition in sorted(partitions.items()):
         if directory not in directories and (not is_whole or partition.state is PartitionState.DELETED):
             continue
@@ -112,7 +119,11 @@ def _read_home(
 def _top_of(path: str, guest: Guest) -> LogDir:
     """The checkpoints of a log directory of which only some partitions were named."""
     log_dir = read_log_dir(path, guest)
-    log_dir.problems = [one for one in log_dir.problems if os.path.dirname(one.path) == path]
+    log_dir.problems = [
+        one
+        for one in log_dir.problems
+        if os.path.dirname(one.path) == path and parse_partition_directory(os.path.basename(one.path)) is None
+    ]
     return log_dir
 
 

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kafkatool.engine.remote import absolute_path, is_remote, real_path, scan_directory, status
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
@@ -41,10 +42,6 @@ class FileTarget:
     """One file, or standard input where the path is `-`."""
 
     path: str
-
-    @property
-    def is_stdin(self) -> bool:
-        return self.path == STDIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def expand(
 def _matches(paths: Sequence[str]) -> Iterator[str]:
     """The paths with globs replaced by what they match; a path that exists is never a glob."""
     for path in paths:
-        if path == STDIN or os.path.lexists(path) or not _GLOB_CHARACTERS & set(path):
+        if path == STDIN or is_remote(path) or os.path.lexists(path) or not _GLOB_CHARACTERS & set(path):
             yield path
             continue
         from glob import glob
@@ -108,7 +105,7 @@ def _matches(paths: Sequence[str]) -> Iterator[str]:
 def _each_once(paths: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for path in paths:
-        identity = path if path == STDIN else os.path.realpath(path)
+        identity = path if path == STDIN else real_path(path)
         if identity not in seen:
             seen.add(identity)
             yield path
@@ -122,7 +119,7 @@ def _read_list(files_from: str, nul: bool) -> list[str]:
             raw = source.read(0, 1 << 30)
     else:
         try:
-            raw = read_small_file(files_from, Guest(), limit=1 << 30)
+            raw = read_small_file(files_from, Guest(), limit=1 << 30, allow_pipe=True)
         except FileNotFoundError as error:
             raise UsageError(f"{files_from}: {error.strerror}") from None
     names = raw.split(b"\0" if nul else b"\n")
@@ -138,7 +135,7 @@ def _classify(path: str, expansion: Expansion) -> None:
         expansion.targets.append(FileTarget(path))
         return
     try:
-        mode = os.stat(path).st_mode
+        mode = status(path).st_mode
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             raise UsageError(f"{path}: {error.strerror}") from None
@@ -174,9 +171,9 @@ def directory_target(path: str) -> PartitionTarget | LogDirTarget | None:
 
     Raises OSError where it cannot be listed.
     """
-    named_like_partition = parse_partition_directory(os.path.basename(os.path.abspath(path))) is not None
+    named_like_partition = parse_partition_directory(os.path.basename(absolute_path(path))) is not None
     holds_segments = holds_partitions = False
-    with os.scandir(path) as entries:
+    with scan_directory(path) as entries:
         for entry in entries:
             kind = kind_of(entry.name).kind
             if kind in _TOP_LEVEL:
@@ -193,7 +190,14 @@ def directory_target(path: str) -> PartitionTarget | LogDirTarget | None:
 
 
 def _is_partition(entry: os.DirEntry[str]) -> bool:
-    return parse_partition_directory(entry.name) is not None and entry.is_dir()
+    """By its name, and by what is in it: many a directory of other programs is called like `dbus-1`."""
+    if parse_partition_directory(entry.name) is None or not entry.is_dir():
+        return False
+    try:
+        names = os.listdir(entry.path)
+    except OSError:
+        return True
+    return not names or any(kind_of(name).kind is not kinds.UNKNOWN for name in names)
 
 
 def _classify_configured(path: str, expansion: Expansion) -> None:

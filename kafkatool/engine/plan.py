@@ -7,9 +7,11 @@ a stage is on the disk before the next one begins.
              the original gets a second name, `<name>.kafkatool-N`, then the new file takes its place at once
     remove   the file is renamed to `<name>.kafkatool-N`
     rename   the file gets another name, which nobody has
+    purge    the file is gone for good: there is no way back
 
 At no time is a name without a file that has one before and after. With a backup directory, originals are
-linked or copied there instead. See `journal.py` for what makes it reversible.
+linked or copied there instead; what is removed may have a place of its own. See `journal.py` for what makes
+it reversible.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class Action(StrEnum):
     WRITE = "write"
     REMOVE = "remove"
     RENAME = "rename"
+    PURGE = "purge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,17 @@ def write(path: str, content: Content, why: str) -> Step:
     return Step(Action.WRITE, path, why, content)
 
 
-def remove(path: str, why: str) -> Step:
-    return Step(Action.REMOVE, path, why)
+def remove(path: str, why: str, target: str | None = None) -> Step:
+    """Take a file away: to `target`, whose directory must be there, else to where originals are kept."""
+    return Step(Action.REMOVE, path, why, target=target)
 
 
 def rename(path: str, target: str, why: str) -> Step:
     return Step(Action.RENAME, path, why, target=target)
+
+
+def purge(path: str, why: str) -> Step:
+    return Step(Action.PURGE, path, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class Plan:
     log_dir: str
     stages: tuple[tuple[Step, ...], ...]
     ends: tuple[NewEnd, ...] = ()
+    unreadable: frozenset[str] = frozenset()
+    """Files of which the disk did not give everything: they can be kept under another name, not copied."""
 
     @property
     def steps(self) -> list[Step]:
@@ -122,12 +132,15 @@ def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[Room]
     """What a plan needs, volume by volume: new content beside the old, and originals that are copied."""
     written = sum(step.size for step in plan.steps)
     found = [Room(plan.log_dir, written, files.free_space(plan.log_dir))]
-    if backup_dir is not None:
-        home = _existing(backup_dir)
-        if os.stat(home).st_dev != os.stat(plan.log_dir).st_dev:
-            kept = sum(_size(step.path) for step in plan.steps if step.action is not Action.RENAME)
-            found.append(Room(home, kept, files.free_space(home)))
-    return found
+    device = os.stat(plan.log_dir).st_dev
+    kept: dict[str, int] = {}
+    for step in plan.steps:
+        target = backup_dir if step.target is None else os.path.dirname(step.target)
+        if target is not None and step.action in (Action.WRITE, Action.REMOVE):
+            home = _existing(target)
+            if os.stat(home).st_dev != device:
+                kept[home] = kept.get(home, 0) + _size(step.path)
+    return found + [Room(home, needed, files.free_space(home)) for home, needed in kept.items()]
 
 
 def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:
@@ -138,6 +151,12 @@ def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:
     for room in rooms(plan, files, how.backup_dir):
         if room.needed > room.free:
             raise Refused(f"{room.directory}: {room.needed} bytes are needed, {room.free} are free")
+    for step in plan.steps:
+        if step.path in plan.unreadable and _must_be_copied(step, how.backup_dir):
+            raise Refused(
+                f"{step.path}: the disk does not give all of it, and it would have to be copied to be kept: "
+                "image the disk first, or keep it on the same volume"
+            )
     for end in plan.ends:
         if end.log_end_offset < end.log_start_offset:
             raise Refused(
@@ -146,11 +165,20 @@ def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:
             )
 
 
+def _must_be_copied(step: Step, backup_dir: str | None) -> bool:
+    """Whether a second name is not enough to keep an original."""
+    target = backup_dir if step.target is None else os.path.dirname(step.target)
+    if step.action in (Action.RENAME, Action.PURGE) or (step.action is Action.REMOVE and target is None):
+        return False
+    home = _existing(target or os.path.dirname(step.path))
+    return os.stat(step.path).st_dev != os.stat(home).st_dev
+
+
 def refuse_backup_dir(backup_dir: str, log_dir: str) -> None:
     """Raise Refused for a directory inside the log directory: a broker fails on one it does not know."""
     inside = os.path.realpath(backup_dir) + os.sep
     if inside.startswith(os.path.realpath(log_dir) + os.sep):
-        raise Refused(f"{backup_dir}: the backup directory must not lie inside the log directory {log_dir}")
+        raise Refused(f"{backup_dir}: must not lie inside the log directory {log_dir}: brokers fail on it")
 
 
 @dataclass(slots=True)
@@ -233,6 +261,12 @@ def _settle(step: Step, backup_dir: str | None, taken: set[str], there: _Names) 
         if there.source(step.target) is not None:
             raise KafkatoolError(f"{step.target}: is in the way of {os.path.basename(step.path)}")
         return Move(step, None, None, _state(there.source(step.path)))
+    if step.action is Action.PURGE:
+        return Move(step, None, None, _state(step.path))
+    if step.target is not None:
+        if os.path.lexists(step.target):
+            raise KafkatoolError(f"{step.target}: is in the way of {os.path.basename(step.path)}")
+        return Move(step, None, step.target, _state(there.source(step.path)))
     number = 1
     while True:
         backup = _backup_name(step.path, backup_dir, number)
@@ -334,16 +368,18 @@ def take_after(path: str, step: Step, files: Files) -> None:
     if (mine.st_uid, mine.st_gid) != (found.st_uid, found.st_gid):
         files.set_owner(path, found.st_uid, found.st_gid)
     files.set_mode(path, found.st_mode & 0o7777)
-    if step.path.endswith(".log"):
+    if isinstance(step.content, Stretch) and step.path.endswith(".cleaned"):
+        files.set_mtime(path, os.stat(step.content.path).st_mtime_ns)
+    elif step.path.endswith(".log"):
         files.set_mtime(path, found.st_mtime_ns)
 
 
 def _model(step: Step) -> str | None:
-    if isinstance(step.content, Stretch):
+    directory = os.path.dirname(step.path)
+    if isinstance(step.content, Stretch) and os.path.dirname(step.content.path) == directory:
         return step.content.path
     if os.path.lexists(step.path):
         return step.path
-    directory = os.path.dirname(step.path)
     names = sorted(os.listdir(directory))
     return next((os.path.join(directory, name) for name in names if name.endswith(".log")), None)
 
@@ -378,6 +414,8 @@ def _change(move: Move, files: Files) -> None:
     elif step.action is Action.RENAME:
         assert step.target is not None
         files.rename(step.path, step.target)
+    elif step.action is Action.PURGE:
+        files.unlink(step.path)
     elif move.backup is None:
         pass  # it was gone already
     elif _is_kept_by_link(move):

@@ -265,6 +265,12 @@ class ProducerStates:
         self.end_offset = batch.header.last_offset + 1
         return aborted
 
+    def known(self, producer_id: int) -> Producer:
+        """A producer of this log; one that was not is from now on."""
+        if producer_id not in self.producers:
+            self._put(Producer(producer_id))
+        return self.producers[producer_id]
+
     def _merge(self, producer_id: int, new: Producer) -> None:
         known = self.producers.get(producer_id)
         if known is None:

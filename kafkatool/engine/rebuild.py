@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.index import index_limit
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
 from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.plan import Plan, Step, write
 from kafkatool.engine.producer_state import ProducerStates
-from kafkatool.engine.source import Guest, open_source, read_small_file
-from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import FormatError
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.names import FileState, segment_file
 from kafkatool.format.producer_snapshot import ProducerState, read_snapshot, write_snapshot
@@ -67,6 +68,8 @@ class Rebuilt:
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     files: int = 0
     """Side files that were looked at."""
+    unreadable: set[str] = field(default_factory=set)
+    """Files of which the disk did not give everything."""
 
     @property
     def stage(self) -> tuple[Step, ...]:
@@ -89,7 +92,10 @@ def plan_rebuild(
 
 def as_plan(log_dir: str, rebuilt: Iterable[Rebuilt]) -> Plan:
     """All of it as one plan."""
-    return Plan(COMMAND, log_dir, (tuple(step for part in rebuilt for step in part.stage),))
+    parts = list(rebuilt)
+    unreadable = frozenset(path for part in parts for path in part.unreadable)
+    stage = tuple(step for part in parts for step in part.stage)
+    return Plan(COMMAND, log_dir, (stage,), unreadable=unreadable)
 
 
 class _Rebuilder:
@@ -142,11 +148,15 @@ class _Rebuilder:
         if self.how.bases is not None:
             wanted = [at for at, base in enumerate(bases) if base in self.how.bases]
             first = min(wanted, default=len(bases) - 1)
-            while first > 0 and (self.how.force or self._read(bases[first]) is None):
+            while first > 0 and not self._is_believed(bases[first]):
                 first -= 1
         yield from self.segments[first:]
 
     # --- producers ------------------------------------------------------------------------------------
+
+    def _is_believed(self, base: int) -> bool:
+        """Whether there is a good snapshot, and it is not one of those to be made anew by force."""
+        return self._read(base) is not None and not (self.how.force and self._is_wanted(base))
 
     def _load_first(self, base: int) -> None:
         """Begin with the newest good snapshot at or below the first segment; else with no producers."""
@@ -164,14 +174,14 @@ class _Rebuilder:
         if entry is None:
             return None
         try:
-            return read_snapshot(read_small_file(entry.path, self.guest))
+            return read_snapshot(self._bytes_of(entry))
         except (FormatError, FileNotFoundError):
             return None
 
     def _snapshot(self, base: int) -> None:
         """The snapshot at the base of a segment: believed, or made from the producers so far."""
         there = self._read(base)
-        if there is not None and not self.how.force:
+        if there is not None and self._is_believed(base):
             # Behind damage this is where what is known begins again.
             self.states = self.states or ProducerStates()
             self.states.load(there, base, self.how.now_ms)
@@ -206,12 +216,21 @@ class _Rebuilder:
             (len(rows), len(old - new), len(new - old)),
         )
 
+    def _bytes_of(self, entry: FileEntry, limit: int = 64 << 20) -> bytes:
+        """A side file, with zeros for what the disk does not give, which is noted."""
+        with open_source(entry.path, self.guest) as source:
+            data = source.read(0, limit)
+            if source.unreadable:
+                self.result.unreadable.add(entry.path)
+        return data
+
     # --- indexes --------------------------------------------------------------------------------------
 
     def _entries(self, segment: Segment, kind: kinds.FileKind) -> tuple[bytes, bytes]:
         """What an index file holds, and the front of it that is entries."""
         entry = segment.file(kind)
-        there = read_small_file(entry.path, self.guest, limit=1 << 31) if entry is not None else b""
+        size = 0 if segment.log is None else segment.log.size
+        there = b"" if entry is None else self._bytes_of(entry, index_limit(size))
         return there, there[: _SHAPES[kind.name][1](there)]
 
     def _compare(self, segment: Segment, built: Indexed, claims: Claims) -> None:
@@ -232,13 +251,13 @@ class _Rebuilder:
         self.result.files += 1
         entry = segment.file(kind)
         there, used = self._entries(segment, kind)
-        is_active = segment.state is SegmentState.ACTIVE
         is_good = used == wanted or (is_right and suffices(used, wanted, segment))
-        if entry is not None and is_good and (there == used or is_active):
-            return
         why = "missing" if entry is None else "not what the log says"
         if entry is not None and is_good:
-            why = f"{len(there) - len(used)} bytes behind its entries in a closed segment"
+            behind = _behind(there[len(used) :], max(len(there), entry.size), len(used), segment, kind)
+            if behind is None:
+                return
+            why = behind
         self._add(
             entry,
             segment_file(segment.base_offset, f".{kind.name}"),
@@ -259,7 +278,22 @@ class _Rebuilder:
     ) -> None:
         path = os.path.join(self.result.partition.path, name)
         before = entry.size if entry is not None else None
+        if entry is not None and entry.path in self.result.unreadable:
+            why = "the disk does not give all of it"
         self.result.differences.append(Difference(write(path, content, why), kind, *counts, before))
+
+
+def _behind(rest: bytes, size: int, used: int, segment: Segment, kind: kinds.FileKind) -> str | None:
+    """What is wrong with the bytes behind good entries: only in the active segment room is reserved."""
+    if size == used:
+        return None
+    if size % _SHAPES[kind.name][0]:
+        return "its last entry is cut short"
+    if rest.strip(b"\0"):
+        return "bytes behind its entries are neither entries nor zeros"
+    if segment.state is SegmentState.ACTIVE:
+        return None
+    return f"{size - used} bytes behind its entries in a closed segment"
 
 
 def _is_reserved(damage: Damage, segment: Segment) -> bool:
@@ -316,14 +350,3 @@ def _count(used: bytes, wanted: bytes, size: int) -> tuple[int, int, int]:
 
 def _slots(buf: bytes, size: int) -> set[bytes]:
     return {buf[at : at + size] for at in range(0, len(buf), size)}
-
-
-def interval_from(text: str | None) -> int:
-    """`index.interval.bytes` as set somewhere; the default where it is not."""
-    if text is None:
-        return DEFAULT_INTERVAL
-    try:
-        value = int(text)
-    except ValueError:
-        raise KafkatoolError(f"index.interval.bytes={text} is not a number") from None
-    return value

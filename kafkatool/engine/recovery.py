@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkatool.engine.accounting import IndexAccounting
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.scan import Batch
@@ -36,6 +36,8 @@ class RecoveredSegment:
     aborted: list[AbortedTxn] = field(default_factory=list)
     # Why the walk ended before the end of the file; None if it did not, or if a tail was merely cut short.
     problem: str | None = None
+    has_zeros_behind: bool = False
+    """Whether nothing but zeros is cut: room that was reserved, or bytes that never came to the disk."""
 
 
 def recover_segment(
@@ -53,6 +55,8 @@ def recover_segment(
         if isinstance(item, Damage):
             if item.ends_chain:
                 found.problem = item.message if item.throws else None
+                is_zeros = item.kind is FindingClass.ZERO_FILLED and item.severity is Severity.DEGRADED
+                found.has_zeros_behind = is_zeros and item.position == found.valid_bytes
                 break
             continue  # told of a batch that was judged already
         header = item.header
@@ -90,6 +94,7 @@ def _problem(batch: Batch) -> str | None:
 def _bring_along(batch: Batch, found: RecoveredSegment, states: ProducerStates, epochs: LeaderEpochs) -> None:
     header = batch.header
     if not isinstance(header, BatchHeader):
+        states.end_offset = header.last_offset + 1
         return
     latest = epochs.latest
     if header.partition_leader_epoch > (-1 if latest is None else latest.epoch):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 
-from crc32c import crc32c
-
 from kafkatool.engine.source import Source
 from kafkatool.format import legacy
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
+from kafkatool.format.checksum import crc32c
 
 WINDOW = 1 << 20
 _BUDGET_PER_BYTE = 256

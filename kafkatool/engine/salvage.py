@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.fs import File, Files
 from kafkatool.engine.producer_state import read_marker
-from kafkatool.engine.recover import Recovered
+from kafkatool.engine.recover_result import Recovered
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import FormatError, Refused

@@ -6,6 +6,7 @@ stands, says what lies between, and goes on. It never raises because of the byte
 
     walk = scan(source)               forensic: batches hidden inside a damaged one are found too
     walk = scan(source, chain=True)   Kafka's chain: exactly its batches for as long as it would go on
+    walk = scan_runs(source)          the same, with the good batches of a window in one piece
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.resync import Resync, zero_run
 from kafkatool.engine.source import Source
 from kafkatool.errors import Truncated
 from kafkatool.format import legacy
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
+from kafkatool.format.checksum import crc32c
+from kafkatool.format.kernel.loops import good_run
 from kafkatool.format.legacy import LegacyHeader, read_legacy_header
 
 WINDOW = 1 << 20
@@ -40,6 +41,29 @@ class Batch(NamedTuple):
     data: memoryview | None
 
 
+class Run(NamedTuple):
+    """Good batches of magic 2, one behind another, in `window[start:end]`; the first is at `position`."""
+
+    position: int
+    window: bytes
+    start: int
+    end: int
+    batch_count: int
+
+    def batches(self) -> Iterator[Batch]:
+        """One by one, in as few steps as Python allows."""
+        position, window, at, end, _count = self
+        # tuple.__new__ skips the checks of named tuples, which cost more than making them.
+        unpack, make, view, overhead = HEADER.unpack_from, tuple.__new__, memoryview(window), LOG_OVERHEAD
+        batch, header = Batch, BatchHeader
+        while at < end:
+            fields = unpack(window, at)
+            size = fields[1] + overhead
+            yield make(batch, (position, make(header, fields), True, view[at : at + size]))
+            position += size
+            at += size
+
+
 def scan(
     source: Source,
     start: int = 0,
@@ -53,6 +77,22 @@ def scan(
     A batch whose checksum fails is yielded and followed by its damage. With `chain` a batch found behind
     a broken chain may lie before the place where the chain broke.
     """
+    for item in scan_runs(source, start, end, chain=chain, max_batch_size=max_batch_size):
+        if isinstance(item, Run):
+            yield from item.batches()
+        else:
+            yield item
+
+
+def scan_runs(
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    chain: bool = False,
+    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+) -> Iterator[Run | Batch | Damage]:
+    """The same walk; what is plainly good comes in runs."""
     return _Scanner(source, start, end, chain, max_batch_size).walk()
 
 
@@ -72,46 +112,32 @@ class _Scanner:
         self.window = b""
         self.resync = Resync(source, max_batch_size)
 
-    def walk(self) -> Iterator[Batch | Damage]:
+    def walk(self) -> Iterator[Run | Batch | Damage]:
         while True:
             while self._fill(self.position, HEADER_SIZE):
-                before = self.position
-                yield from self._good_batches()
-                if self.position == before:
+                run = self._good_run()
+                if run is not None:
+                    yield run
+                else:
                     yield from self._step()
             if self.position >= self.limit:
                 return
             # Too few bytes for an entry; behind bad batches there may yet be good ones.
             yield from self._break(throws=False, found=f"{self.limit - self.position} bytes")
 
-    def _good_batches(self) -> Iterator[Batch]:
-        """The common case, in as few steps as Python allows: whole good batches inside the window."""
-        # tuple.__new__ skips the checks of named tuples, which cost more than making them.
-        unpack, make, header_size = HEADER.unpack_from, tuple.__new__, HEADER_SIZE
-        # Names that are looked up in every round are local.
-        checksum, crc_start, overhead, batch, header = crc32c, CRC_START, LOG_OVERHEAD, Batch, BatchHeader
-        window = self.window
-        view = memoryview(window)
-        position, last_offset = self.position, self.last_offset
-        at = position - self.base
-        have = min(len(window), self.limit - self.base)
-        while have - at >= header_size:
-            fields = unpack(window, at)
-            size = fields[1] + overhead
-            if fields[3] != 2 or size < header_size or size > have - at or fields[0] <= last_offset:
-                break
-            if checksum(view[at + crc_start : at + size]) != fields[4]:
-                break
-            yield make(batch, (position, make(header, fields), True, view[at : at + size]))
-            last_offset = fields[0] + fields[6]
-            position += size
-            at += size
-        if position > self.position:
-            self.any_good = True
-            self.suspect = self.position = position
-            self.last_offset = last_offset
-            self.resync.legacy = False
-            self.window = b""  # what is left of it is less than a batch, or not a good one
+    def _good_run(self) -> Run | None:
+        """The common case: whole good batches inside the window."""
+        window, at = self.window, self.position - self.base
+        end, count, last_offset = good_run(window, at, self.limit - self.base, self.last_offset)
+        if not count:
+            return None
+        run = Run(self.position, window, at, end, count)
+        self.any_good = True
+        self.suspect = self.position = self.base + end
+        self.last_offset = last_offset
+        self.resync.legacy = False
+        self.window = b""  # what is left of it is less than a batch, or not a good one
+        return run
 
     def _fill(self, position: int, size: int) -> bool:
         """Have the window hold `size` bytes from `position` on, as far as the file goes.

@@ -16,14 +16,17 @@ from typing import Any
 
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment
+from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
 from kafkatool.format.checksum import crc32c
-from kafkatool.format.kinds import UNKNOWN, kind_of
+from kafkatool.format.names import parse_partition_directory
 
-VERSION = 1
+VERSION = 2
 SAVE_EVERY = 30.0  # seconds
 TAIL = 4096
+_MARK = "kafkatool_verify_state"
 _MOST_PRODUCERS = 10_000
 _KEPT = (
     *("start", "stop", "first_offset", "last_offset", "last_position", "previous_offset"),
@@ -33,15 +36,21 @@ _KEPT = (
 
 
 class Scrub:
-    """The state of a nightly check, in one file."""
+    """The state of a nightly check, in one file. Several runs may share it, even at the same time."""
 
     def __init__(self, path: str, *, deep: bool) -> None:
-        """Read what is there; raises KafkatoolError for a file that is something else."""
-        self.path = path
+        """Read what is there; raises KafkatoolError for what is no such file, or cannot be written."""
+        self.path = os.path.realpath(path)
+        self.notes: list[str] = []
+        self.failure: str | None = None
+        """Why the file could not be written, the last time."""
         self._deep = deep
-        self._segments: dict[str, Any] = _load(path)
+        self._version_read = _version(self.path)
+        self._segments = self._load()
         self._seen: set[str] = set()
-        self._saved = time.monotonic()
+        self._touched: set[str] = set()
+        self._save_at = time.monotonic() + SAVE_EVERY
+        _prove_writable(self.path)
 
     def recall(self, segment: Segment) -> LogFacts | None:
         """The facts of a segment that is as it was when it was last found good."""
@@ -53,74 +62,146 @@ class Scrub:
         kept = self._segments.get(key)
         if not isinstance(kept, dict) or (self._deep and not kept.get("deep")):
             return None
-        if kept.get("identity") != _identity(segment) or kept.get("tail") != _tail(log):
+        tail = tail_checksum(log)
+        if tail is None or kept.get("tail") != tail or kept.get("identity") != _identity(segment):
             return None
-        try:
-            return _facts(kept["facts"])
-        except (KeyError, TypeError, ValueError):
-            return None
+        facts = kept.get("facts")
+        if not isinstance(facts, dict) or kept.get("check") != _check(facts):
+            return None  # somebody else's hand, or a bad disk
+        return facts_of_row(facts)
 
     def remember(self, segment: Segment, facts: LogFacts) -> None:
         """Keep what was found of a closed segment in which nothing is wrong."""
         log = segment.log
         if log is None or len(facts.producers) > _MOST_PRODUCERS or len(facts.aborted) > _MOST_PRODUCERS:
             return
-        row = {"identity": _identity(segment), "tail": _tail(log), "deep": self._deep, "facts": _row(facts)}
-        self._segments[os.path.abspath(log.path)] = row
-        if time.monotonic() - self._saved > SAVE_EVERY:
+        tail, row = tail_checksum(log), facts_row(facts)
+        if tail is None:
+            return
+        key = os.path.abspath(log.path)
+        self._touched.add(key)
+        self._segments[key] = {
+            "identity": _identity(segment),
+            "tail": tail,
+            "deep": self._deep,
+            "check": _check(row),
+            "facts": row,
+        }
+        if time.monotonic() > self._save_at:
             self.save()
 
     def forget(self, segment: Segment) -> None:
         if segment.log is not None:
-            self._segments.pop(os.path.abspath(segment.log.path), None)
+            key = os.path.abspath(segment.log.path)
+            self._touched.add(key)
+            self._segments.pop(key, None)
 
     def save(self, *, is_complete: bool = False) -> None:
-        """Replace the file; after a complete run without the segments that are gone."""
-        if is_complete:
-            self._segments = {
-                key: row for key, row in self._segments.items() if key in self._seen or os.path.exists(key)
-            }
-        directory = os.path.dirname(os.path.abspath(self.path))
+        """Replace the file; after a complete run without the segments that are gone. Never raises."""
+        began = time.monotonic()
         try:
-            fd, name = tempfile.mkstemp(prefix=".kafkatool-", dir=directory)
-            try:
-                with os.fdopen(fd, "w") as out:
-                    json.dump({"kafkatool_verify_state": VERSION, "segments": self._segments}, out)
-                    out.flush()
-                    os.fsync(out.fileno())
-                os.replace(name, self.path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(name)
-                raise
+            self._take_over_what_others_found()
+            if is_complete:
+                self._segments = {
+                    key: row
+                    for key, row in self._segments.items()
+                    if key in self._seen or os.path.exists(key)
+                }
+            self._write()
+            self.failure = None
+        except (OSError, KafkatoolError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.failure = f"{self.path}: the state could not be saved: {reason}"
+        # A large state is saved less often, so that most of the time goes into the check.
+        took = time.monotonic() - began
+        self._save_at = time.monotonic() + max(SAVE_EVERY, 20 * took)
+
+    def _take_over_what_others_found(self) -> None:
+        """Another run may have replaced the file meanwhile; what this run has not touched is its word."""
+        if _version(self.path) == self._version_read:
+            return
+        for key, row in self._load().items():
+            if key not in self._touched:
+                self._segments[key] = row
+
+    def _write(self) -> None:
+        fd, name = tempfile.mkstemp(prefix=".kafkatool-", dir=os.path.dirname(self.path))
+        try:
+            with os.fdopen(fd, "w") as out:
+                out.write(f'{{"{_MARK}": {VERSION}, "segments": {{')
+                for number, (key, row) in enumerate(self._segments.items()):
+                    out.write(f"{',' if number else ''}\n{json.dumps(key)}: {json.dumps(row)}")
+                out.write("\n}}\n")
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(name, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        self._version_read = _version(self.path)
+
+    def _load(self) -> dict[str, Any]:
+        """The segments in the file. One of ours that is damaged is as good as none, and said so."""
+        try:
+            with open(self.path, "rb") as file:
+                raw = file.read()
+        except FileNotFoundError:
+            return {}
         except OSError as error:
             raise KafkatoolError(f"{self.path}: {error.strerror}") from None
-        self._saved = time.monotonic()
+        if not raw.strip():
+            return {}
+        if not raw.startswith(f'{{"{_MARK}": '.encode()):
+            raise KafkatoolError(f"{self.path}: not a state file of kafkatool verify; name another")
+        try:
+            content = json.loads(raw)
+            if content[_MARK] == VERSION:
+                return dict(content["segments"])
+            self.notes.append(f"{self.path}: the state of another release: everything is read anew")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            self.notes.append(f"{self.path}: the state is damaged: everything is read anew")
+        return {}
+
+
+def _prove_writable(path: str) -> None:
+    """Raise KafkatoolError now rather than after hours of work."""
+    try:
+        if os.path.lexists(path) and not os.path.isfile(path):
+            raise KafkatoolError(f"{path}: not a regular file")
+        fd, name = tempfile.mkstemp(prefix=".kafkatool-", dir=os.path.dirname(path))
+        os.close(fd)
+        os.unlink(name)
+    except OSError as error:
+        raise KafkatoolError(f"{path}: the state cannot be saved there: {error.strerror}") from None
+
+
+def _version(path: str) -> tuple[int, int] | None:
+    """What changes whenever the file is replaced."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def lies_in_a_log_dir(path: str) -> bool:
     """Whether a file of that name would stand among a broker's own."""
     directory = os.path.dirname(os.path.abspath(path))
-    for above in (directory, os.path.dirname(directory)):
-        with suppress(OSError):
-            if any(kind_of(name).kind is not UNKNOWN for name in os.listdir(above)):
-                return True
-    return False
+    if _holds(directory, *_OF_LOG_DIRS) or _holds(os.path.dirname(directory), *_OF_LOG_DIRS):
+        return True
+    is_partition = parse_partition_directory(os.path.basename(directory)) is not None
+    return is_partition and _holds(directory, kinds.LOG)
 
 
-def _load(path: str) -> dict[str, Any]:
+_OF_LOG_DIRS = (kinds.META_PROPERTIES, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS)
+
+
+def _holds(directory: str, *wanted: kinds.FileKind) -> bool:
     try:
-        with open(path, "rb") as file:
-            content = json.load(file)
-        if content["kafkatool_verify_state"] != VERSION:
-            return {}
-        return dict(content["segments"])
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise KafkatoolError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise KafkatoolError(f"{path}: not a state file of kafkatool verify") from None
+        return any(kinds.kind_of(name).kind in wanted for name in os.listdir(directory))
+    except OSError:
+        return False
 
 
 def _identity(segment: Segment) -> list[list[Any]]:
@@ -130,17 +211,21 @@ def _identity(segment: Segment) -> list[list[Any]]:
     ]
 
 
-def _tail(log: FileEntry) -> int:
-    """A checksum of the last bytes; -1 where they cannot be read, which equals nothing."""
+def tail_checksum(log: FileEntry) -> int | None:
+    """A checksum of the last bytes; None where they cannot be read."""
     try:
-        with open(log.path, "rb", buffering=0) as file:
-            file.seek(max(0, log.size - TAIL))
-            return int(crc32c(file.read(TAIL)))
-    except OSError:
-        return -1
+        with open_source(log.path, Guest(cache_keep=True)) as source:
+            return int(crc32c(source.read(max(0, log.size - TAIL), TAIL)))
+    except (OSError, KafkatoolError):
+        return None
 
 
-def _row(facts: LogFacts) -> dict[str, Any]:
+def _check(row: dict[str, Any]) -> int:
+    return int(crc32c(json.dumps(row).encode()))
+
+
+def facts_row(facts: LogFacts) -> dict[str, Any]:
+    """All that is known of a log in which nothing is wrong, as JSON takes it."""
     row: dict[str, Any] = {name: getattr(facts, name) for name in _KEPT}
     row["producers"] = {
         str(producer_id): [getattr(trail, f.name) for f in fields(trail)]
@@ -150,8 +235,11 @@ def _row(facts: LogFacts) -> dict[str, Any]:
     return row
 
 
-def _facts(row: dict[str, Any]) -> LogFacts:
-    facts = LogFacts(**{name: row[name] for name in _KEPT})
+def facts_of_row(row: dict[str, Any], facts: LogFacts | None = None) -> LogFacts:
+    """What `facts_row` wrote, put into these facts or into new ones."""
+    facts = facts or LogFacts()
+    for name in _KEPT:
+        setattr(facts, name, row[name])
     for producer_id, values in row["producers"].items():
         first, epoch, changed, last, timestamp_ms, coordinator, opened, current = values
         facts.producers[int(producer_id)] = Trail(

@@ -1,7 +1,8 @@
 """One segment that can be written: `.log`, `.index`, `.timeindex` and, once there is an abort, `.txnindex`.
 
 Index files are never longer than their entries: a broker preallocates them, and cuts them when it closes
-the segment, so what it leaves is the same. Nothing here is synced before `flush`.
+the segment, so what it leaves is the same. With `preallocate` a new `.log` is as long as a segment may
+become, zeros behind its batches, until the segment is closed. Nothing here is synced before `flush`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, IndexFull
+from kafkatool.engine.batch_records import Header
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.fs import File, Files, replace_file
 from kafkatool.engine.refusals import CorruptMessage
@@ -25,23 +27,25 @@ from kafkatool.format.batch import (
     BatchHeader,
 )
 from kafkatool.format.index_search import lower_bound
-from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+from kafkatool.format.legacy import read_legacy_header
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.primitives import Buffer
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from kafkatool.engine.index_runs import RunColumns
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX = "log", "index", "timeindex", "txnindex"
 EXTENSIONS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 SHORTEST_ENTRY = 17
 
-Header = BatchHeader | LegacyHeader
-
 
 class NewBatch(NamedTuple):
     """A batch with its final bytes, about to be written."""
 
-    header: BatchHeader
+    header: Header
     data: bytes | memoryview
 
 
@@ -96,6 +100,8 @@ class Segment:
         self.delete()
         for extension in (LOG, INDEX, TIME_INDEX):
             self._create(extension)
+        if self._config.preallocates:
+            self._file(LOG).truncate(self._config.segment_bytes)
 
     def load(self) -> None:
         """Begin with the files that are there, believing the indexes as a broker does."""
@@ -103,6 +109,9 @@ class Segment:
             if not self.has(extension):
                 self._create(extension)
         self.size = self._file(LOG).size()
+        self._load_indexes()
+
+    def _load_indexes(self) -> None:
         self._trim()
         self._load_accounting()
 
@@ -179,6 +188,8 @@ class Segment:
 
     def count_fitting(self, batches: Sequence[NewBatch]) -> int:
         """How many of the batches this segment can take: all of them, unless an index runs full."""
+        if self.accounting.has_room_for(len(batches), batches[-1].header.last_offset):
+            return len(batches)
         trial, position = copy.copy(self.accounting), self.size
         for count, batch in enumerate(batches):
             header = batch.header
@@ -212,6 +223,21 @@ class Segment:
             self.first_timestamp = batches[0].header.max_timestamp
         self.size = position
 
+    def append_run(self, data: Buffer, run: RunColumns) -> None:
+        """The same for plain batches that are known as columns."""
+        from kafkatool.engine.index_runs import add_run
+
+        first_slot, first_time = self.accounting.offset_entries, self.accounting.time_entries
+        slots, times = add_run(run, self.accounting)
+        self._file(LOG).write_at(self.size, data)
+        if slots:
+            self._file(INDEX).write_at(first_slot * offset_index.ENTRY_SIZE, slots)
+        if times:
+            self._file(TIME_INDEX).write_at(first_time * time_index.ENTRY_SIZE, times)
+        if self.size == 0:
+            self.first_timestamp = int(run.batches.max_timestamp[0])
+        self.size = run.end
+
     def add_aborted(self, entries: Sequence[AbortedTxn]) -> None:
         """Write down transactions whose abort marker is in this segment."""
         if not entries:
@@ -221,8 +247,11 @@ class Segment:
         file = self._file(TXN_INDEX)
         file.write_at(file.size(), txn_index.write_entries(entries))
 
-    def close_time_index(self) -> None:
-        """Write the last time entry: the segment gets no more batches, for now at least."""
+    def close(self) -> None:
+        """Write the last time entry and cut what was preallocated: no more batches come, for now at least."""
+        log = self._file(LOG)
+        if self.size < log.size():
+            log.truncate(self.size)
         entry = self.accounting.close()
         if entry is not None:
             position = (self.accounting.time_entries - 1) * time_index.ENTRY_SIZE
@@ -246,10 +275,11 @@ class Segment:
         if size < log.size():
             log.truncate(size)
             log.sync()
-        self._replace(INDEX, offset_index.write_entries(offsets))
-        self._replace(TIME_INDEX, time_index.write_entries(times))
         if aborted or self.has(TXN_INDEX):
             self._replace(TXN_INDEX, txn_index.write_entries(aborted))
+        self._replace(TIME_INDEX, time_index.write_entries(times))
+        # Last: where there is an offset index, nobody asks whether the others are.
+        self._replace(INDEX, offset_index.write_entries(offsets))
         self.load()
 
     def _replace(self, extension: str, data: bytes) -> None:
@@ -272,7 +302,8 @@ class Segment:
             self._file(TXN_INDEX).truncate(aborted * txn_index.ENTRY_SIZE)
         if found is not None:
             self._file(LOG).truncate(found.position)
-        self.load()
+            self.size = found.position
+        self._load_indexes()
         if self.size == 0:
             self.created_ms = now_ms
         self._find_largest_timestamp()

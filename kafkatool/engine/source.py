@@ -18,6 +18,7 @@ from typing import IO, Protocol, Self
 
 from kafkatool.engine import pagecache
 from kafkatool.engine.pagecache import PAGE, PageRange
+from kafkatool.engine.remote import RemoteSource, is_remote
 from kafkatool.errors import KafkatoolError
 
 WINDOW = 1 << 20
@@ -109,21 +110,32 @@ class Guest:
         return max(PAGE, min(WINDOW, self.max_rate // 10 // PAGE * PAGE))
 
 
-def open_source(path: str | os.PathLike[str], guest: Guest | None = None) -> FileSource | PipeSource:
-    """Open a file for reading only, without touching its access time; a named pipe as a pipe.
+def open_source(
+    path: str | os.PathLike[str], guest: Guest | None = None, *, allow_pipe: bool = False
+) -> AnySource:
+    """Open a file for reading only, without touching its access time; where allowed, a named pipe.
 
     Raises KafkatoolError where it cannot be opened. FileNotFoundError is let through: files of a live
     broker vanish, and only the caller knows whether that matters.
     """
     name = os.fspath(path)
-    fd = _open_read_only(name)
+    if is_remote(name):
+        return RemoteSource(name)
+    # Opening a pipe waits for a writer, which may never come.
+    fd = _open_read_only(name, 0 if allow_pipe else os.O_NONBLOCK)
     mode = os.fstat(fd).st_mode
-    if stat.S_ISDIR(mode):
-        os.close(fd)
-        raise KafkatoolError(f"{name}: is a directory, expected a file")
     if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
         return FileSource(fd, name, guest or Guest())
-    return PipeSource(fd, name, guest or Guest())
+    if allow_pipe and not stat.S_ISDIR(mode):
+        return PipeSource(fd, name, guest or Guest())
+    os.close(fd)
+    raise KafkatoolError(f"{name}: is {file_type(mode)}, expected a file")
+
+
+def file_type(mode: int) -> str:
+    """What stands in the place of a regular file, in words."""
+    kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((words for holds, words in kinds if holds(mode)), "a device")
 
 
 def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
@@ -137,14 +149,26 @@ def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
     return PipeSource(fd, "-", guest or Guest())
 
 
-def read_small_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20) -> bytes:
+def read_small_file(
+    path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20, *, allow_pipe: bool = False
+) -> bytes:
     """A whole side file, up to `limit` bytes. Raises like open_source."""
-    with open_source(path, guest) as source:
+    with open_source(path, guest, allow_pipe=allow_pipe) as source:
         return source.read(0, limit)
 
 
-def _open_read_only(name: str) -> int:
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
+def read_whole_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20) -> bytes:
+    """The same, and KafkatoolError where the disk does not give all of it."""
+    with open_source(path, guest) as source:
+        data = source.read(0, limit)
+        if source.unreadable:
+            start, end = source.unreadable[0]
+            raise KafkatoolError(f"{os.fspath(path)}: the disk does not give bytes {start} to {end - 1}")
+    return data
+
+
+def _open_read_only(name: str, more_flags: int) -> int:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | more_flags
     try:
         try:
             return os.open(name, flags | getattr(os, "O_NOATIME", 0))
@@ -187,6 +211,10 @@ class FileSource:
     def is_neutral(self) -> bool:
         """Whether what we bring into the cache leaves it again."""
         return self._residency is not None
+
+    def fileno(self) -> int:
+        """The descriptor, for calls that move bytes past us."""
+        return self._fd
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end. Unreadable blocks are zeros."""
@@ -376,3 +404,6 @@ def _new_spool() -> IO[bytes]:
 
     # It has no name, so nothing is left behind however we end.
     return tempfile.SpooledTemporaryFile(SPOOL_IN_MEMORY)
+
+
+AnySource = FileSource | PipeSource | RemoteSource

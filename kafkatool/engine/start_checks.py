@@ -1,87 +1,133 @@
-"""What of a whole log directory keeps a broker from starting, or from knowing where to begin.
-
-The offset checkpoints are read as the broker does: one whose shape is wrong takes the directory offline, one
-with a number that is none counts as empty.
-"""
+"""What of a whole log directory keeps a broker from starting, or from knowing where to begin."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 
-from kafkatool.engine.logdir import LogDir
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState
+from kafkatool.engine.owner_checks import OwnerProblem, holds_metadata, owner_problems
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint
-from kafkatool.format.java_text import split_fields, utf8_lines
+from kafkatool.format.quorum_state import read_quorum_state
 
 Offsets = dict[tuple[str, int], int]
+
+_BOOTSTRAP = "bootstrap.checkpoint"
+_VERSION_RECORD = b"metadata.version"
 
 
 @dataclass(slots=True)
 class StartChecks:
     """Reasons not to start, things to know, and the offsets that the broker begins with."""
 
+    has_metadata: bool = False
+    """A node stops where the directory with its metadata log goes offline."""
     refusals: list[str] = field(default_factory=list)
+    offline: list[str] = field(default_factory=list)
+    """Why the directory is left out; a broker that has no other one does not start."""
     notes: list[str] = field(default_factory=list)
     recovery_points: Offsets = field(default_factory=dict)
     log_starts: Offsets = field(default_factory=dict)
 
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether the broker never comes to look at the partitions, or not for long."""
+        return bool(self.refusals or self.offline)
 
-def check_start(log_dir: LogDir, guest: Guest) -> StartChecks:
-    """Look at a log directory as a broker does before it looks at any partition."""
-    found = StartChecks()
-    found.recovery_points = _offsets(
-        found, log_dir, kinds.RECOVERY_POINTS.name, guest, "everything is scanned"
-    )
-    found.log_starts = _offsets(
-        found, log_dir, kinds.LOG_STARTS.name, guest, "every log starts at its first segment"
-    )
-    _offsets(found, log_dir, kinds.HIGH_WATERMARKS.name, guest, "it starts, and leads no partition")
-    found.refusals += [
-        f"{path}: a directory whose name is no partition's" for path in log_dir.unknown_directories
-    ]
+    def tell(self, effect: Effect, message: str) -> None:
+        if effect is Effect.NOTE:
+            self.notes.append(message)
+        elif effect is Effect.REFUSE or self.has_metadata:
+            self.refusals.append(message)
+        else:
+            self.offline.append(message)
+
+
+def check_start(
+    log_dir: LogDir, guest: Guest, siblings: list[LogDir] | None = None, node_id: int | None = None
+) -> StartChecks:
+    """Look at a log directory as a broker does before it looks at any partition.
+
+    `siblings` are all log directories of the broker, this one among them, and `node_id` is what its
+    configuration says, where that is known.
+    """
+    found = StartChecks(holds_metadata(log_dir))
+    for problem in owner_problems(siblings or [log_dir], guest, node_id):
+        if problem.log_dir == log_dir.path:
+            found.tell(problem.effect, _sentence(problem))
+    found.recovery_points = _offsets(found, log_dir, kinds.RECOVERY_POINTS, guest)
+    found.log_starts = _offsets(found, log_dir, kinds.LOG_STARTS, guest)
+    for kind in (kinds.HIGH_WATERMARKS, kinds.CLEANER_OFFSETS):
+        _offsets(found, log_dir, kind, guest)
+    for path in log_dir.unknown_directories:
+        found.tell(Effect.REFUSE, f"{path}: a directory whose name is no partition's")
+    for partition in log_dir.partitions:
+        if partition.state is PartitionState.METADATA:
+            _check_quorum_state(found, partition, guest)
+            _check_bootstrap(found, log_dir, guest)
     return found
 
 
-def _offsets(found: StartChecks, log_dir: LogDir, name: str, guest: Guest, effect: str) -> Offsets:
-    path = os.path.join(log_dir.path, name)
+def _sentence(problem: OwnerProblem) -> str:
+    return f"{problem.path}: {problem.message}"
+
+
+def _offsets(found: StartChecks, log_dir: LogDir, kind: kinds.FileKind, guest: Guest) -> Offsets:
+    path = os.path.join(log_dir.path, kind.name)
     try:
-        raw = read_small_file(path, guest)
+        raw = read_whole_file(path, guest)
     except FileNotFoundError:
         return {}
     except KafkatoolError as error:
-        found.refusals.append(f"{path}: {error}")
+        _tell(found, path, str(error).removeprefix(f"{path}: "), OFFLINE)
         return {}
     try:
         entries = read_offset_checkpoint(raw)
     except FormatError as error:
-        if _is_shapeless(raw):
-            found.refusals.append(f"{path}: {error}")
-        else:
-            found.notes.append(f"{path}: {error}: {effect}")
+        _tell(found, path, str(error), consequence_of(kind, raw))
         return {}
     return {(entry.topic, entry.partition): entry.offset for entry in entries}
 
 
-def _is_shapeless(raw: bytes) -> bool:
-    """Whether version, count or the number of fields is wrong, and not merely a number in a line."""
+def _tell(found: StartChecks, path: str, problem: str, consequence: Consequence) -> None:
+    found.tell(consequence.effect, f"{path}: {problem}: {consequence.message}")
+
+
+def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) -> None:
+    path = os.path.join(partition.path, kinds.QUORUM_STATE.name)
     try:
-        lines = [line for _at, line in utf8_lines(raw, "checkpoint")]
-    except FormatError:
-        return True
-    if lines[0].strip() != "0" or len(lines) < 2 or not lines[1].isdigit():
-        return True
-    # A line that is no number ends the reading before the lines are counted.
-    for line in lines[2:]:
-        fields = split_fields(line)
-        if len(fields) != 3:
-            return True
-        if not (_is_number(fields[1]) and _is_number(fields[2])):
-            return False
-    return True
+        state = read_quorum_state(read_whole_file(path, guest))
+    except FileNotFoundError:
+        return  # it begins anew, with the epoch of the log
+    except FormatError as error:
+        found.tell(Effect.REFUSE, f"{path}: {error}: a node does not start with it")
+    except KafkatoolError as error:
+        found.tell(Effect.REFUSE, str(error))
+    else:
+        if state.data_version == 0 and state.current_voters is None:
+            found.tell(Effect.REFUSE, f"{path}: currentVoters is null: a node does not start with it")
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").removeprefix("+").isdigit()
+def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> None:
+    """A node reads how its cluster began at every start; only without the file does it do without."""
+    path = os.path.join(log_dir.path, _BOOTSTRAP)
+    try:
+        with open_source(path, guest) as source:
+            if any(_says_version(item) for item in scan(source, chain=True)):
+                return
+    except FileNotFoundError:
+        return
+    except KafkatoolError as error:
+        found.tell(Effect.REFUSE, str(error))
+        return
+    found.tell(Effect.REFUSE, f"{path}: says no metadata.version: a node does not start with it")
+
+
+def _says_version(item: Batch | Damage) -> bool:
+    return isinstance(item, Batch) and item.is_valid and _VERSION_RECORD in bytes(item.data or b"")

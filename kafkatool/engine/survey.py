@@ -13,21 +13,15 @@ only the time differs. A cluster can run the same jobs: `map` on its executors, 
 
 from __future__ import annotations
 
-import os
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from kafkatool.errors import KafkatoolError
-
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+from kafkatool.engine.worker_pool import Pending, Workers
 
 SPLIT_SIZE = 128 << 20
-_IN_LINE_PER_WORKER = 4
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -72,90 +66,13 @@ class Task(Generic[_Key, _Result]):
 
 def cut(path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_SIZE) -> tuple[Split, ...]:
     """Splits of about `split_size`, cut where an index says that batches begin; it need not be right."""
-    starts = [0]
-    for position in positions:
-        if position - starts[-1] >= split_size and size - position >= split_size // 2:
-            starts.append(position)
+    starts, least = [0], max(1, split_size)
+    while (at := bisect_left(positions, starts[-1] + least)) < len(positions):
+        if size - positions[at] < split_size // 2:
+            break
+        starts.append(positions[at])
     ends = [*starts[1:], size]
     return tuple(Split(path, start, end, size) for start, end in zip(starts, ends, strict=True))
-
-
-class Workers:
-    """Where functions run: here, or in a pool of processes."""
-
-    def __init__(self, pool: ProcessPoolExecutor | None, count: int) -> None:
-        self._pool = pool
-        self.count = count
-
-    def submit(self, run: Callable[..., _Result], *arguments: object) -> Future[_Result]:
-        if self._pool is not None:
-            return self._pool.submit(run, *arguments)
-        future: Future[_Result] = Future()
-        try:
-            future.set_result(run(*arguments))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-@contextmanager
-def workers(jobs: int) -> Iterator[Workers]:
-    """This many processes, 0 for one a core; a single one is this process itself.
-
-    However the block ends, no process is left: an interrupt ends them at once.
-    """
-    count = jobs or os.cpu_count() or 1
-    if count == 1:
-        yield Workers(None, 1)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    before = set(multiprocessing.active_children())
-    # Forked, so that they start in no time; this process has no threads yet.
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"), _begin, (os.getpid(),))
-    try:
-        with _clear_errors():
-            pool.submit(os.getpid)  # the first task starts all processes
-            yield Workers(pool, count)
-        pool.shutdown()
-    finally:
-        ours = [child for child in multiprocessing.active_children() if child not in before]
-        for child in ours:
-            child.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in ours:
-            child.join(5)
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    from concurrent.futures.process import BrokenProcessPool
-
-    try:
-        yield
-    except BrokenProcessPool:
-        raise KafkatoolError(
-            "a worker process died (killed, or out of memory): the scan is not complete; "
-            "--jobs 1 does without workers"
-        ) from None
-
-
-def _begin(parent: int) -> None:
-    """In a worker: interrupts are the parent's to handle, and nobody outlives it."""
-    import signal
-
-    from kafkatool.engine.pagecache import idle_io_priority
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    idle_io_priority()
-    with suppress(Exception):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def survey(
@@ -170,21 +87,20 @@ def survey(
     under_way: deque[_Run[_Key, _Result]] = deque()
     for task in tasks:
         under_way.append(_Run(task, pool, advance))
-        while under_way and (_in_line(under_way) >= _IN_LINE_PER_WORKER * pool.count or pool.count == 1):
-            yield from _take(under_way)
+        while under_way and (_in_line(under_way) >= pool.room or pool.count == 1):
+            yield from _take(under_way, pool)
     while under_way:
-        yield from _take(under_way)
+        yield from _take(under_way, pool)
 
 
 def _in_line(under_way: deque[_Run[_Key, _Result]]) -> int:
     return sum(len(run.waiting) for run in under_way)
 
 
-def _take(under_way: deque[_Run[_Key, _Result]]) -> Iterator[tuple[_Key, _Result]]:
+def _take(under_way: deque[_Run[_Key, _Result]], pool: Workers) -> Iterator[tuple[_Key, _Result]]:
     """Wait until something is finished, and hand out what is ready at the front."""
-    futures = [future for run in under_way for future in run.waiting]
-    if futures:
-        wait(futures, return_when=FIRST_COMPLETED)
+    if not under_way[0].is_finished and not any(run.can_go_on for run in under_way):
+        pool.wait()
     for run in under_way:
         run.go_on()
     while under_way and under_way[0].is_finished:
@@ -194,7 +110,7 @@ def _take(under_way: deque[_Run[_Key, _Result]]) -> Iterator[tuple[_Key, _Result
 
 
 class _Run(Generic[_Key, _Result]):
-    """One task under way: what is merged so far, and the futures of the splits behind."""
+    """One task under way: what is merged so far, and the splits behind."""
 
     def __init__(self, task: Task[_Key, _Result], pool: Workers, advance: Callable[[int], None]) -> None:
         self.task = task
@@ -202,7 +118,7 @@ class _Run(Generic[_Key, _Result]):
         self._pool = pool
         self._advance = advance
         self._next = 0
-        self.waiting: deque[Future[_Result]] = deque(
+        self.waiting: deque[Pending[_Result]] = deque(
             pool.submit(task.job.map, split, None) for split in task.splits
         )
 
@@ -210,9 +126,13 @@ class _Run(Generic[_Key, _Result]):
     def is_finished(self) -> bool:
         return not self.waiting
 
+    @property
+    def can_go_on(self) -> bool:
+        return bool(self.waiting) and self.waiting[0].is_done
+
     def go_on(self) -> None:
         """Merge what is there; map again what did not fit."""
-        while self.waiting and self.waiting[0].done():
+        while self.waiting and self.waiting[0].is_done:
             found = self.waiting.popleft().result()
             if self.result is not None and self._next < len(self.task.splits):
                 merged = self.task.job.merge(self.result, found)
@@ -232,8 +152,8 @@ class _Run(Generic[_Key, _Result]):
 
     def _walk_the_rest(self) -> None:
         """From here on the log is walked in one go, knowing all that is before."""
-        for future in self.waiting:
-            future.cancel()
+        for pending in self.waiting:
+            pending.cancel()
         left = self.task.splits[self._next :]
         self._advance(sum(split.end - split.start for split in left))
         self._next = len(self.task.splits)

@@ -54,8 +54,8 @@ def _tail_from(
         total += rows
         while kept and total - kept[0][1] >= count:
             total -= kept.popleft()[1]
-    if not kept:
-        return Tail(start, 0, 0)
+    if not kept or total < count:  # from the very beginning, as damage there may be why there are so few
+        return Tail(start, 0, total)
     return Tail(kept[0][0], max(0, total - count), min(total, count))
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kafkatool.engine.logdir import LogDir, PartitionState, read_partition
+from kafkatool.engine.remote import absolute_path
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import FormatError, KafkatoolError
@@ -61,7 +62,7 @@ def real_topic_name(directory: str, guest: Guest) -> str | None:
         return None
     if topic_id is None:
         return None
-    beside = os.path.join(os.path.dirname(os.path.abspath(directory)), METADATA_PARTITION)
+    beside = os.path.join(os.path.dirname(absolute_path(directory)), METADATA_PARTITION)
     return topic_names([beside], {topic_id}, guest).get(topic_id)
 
 

@@ -2,7 +2,8 @@
 
     base offset, leader epoch       always, outside the checksum
     timestamp type, max timestamp   where they are not what the topic says; then the checksum too
-    everything                      where the topic wants another codec: the records are written anew
+    everything                      where the topic wants another codec, and for messages of magic 0 and 1:
+                                    the records are written anew, into one batch
 
 A follower takes batches as they are; it only looks that they are whole and that their offsets rise.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kafkatool.engine.batch_records import Header, read_legacy_record, records_of
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.producer_state import Origin
 from kafkatool.engine.refusals import (
@@ -21,7 +23,9 @@ from kafkatool.engine.refusals import (
     OffsetsOutOfOrder,
 )
 from kafkatool.engine.segment import NewBatch
-from kafkatool.errors import FormatError
+from kafkatool.errors import FormatError, Truncated
+from kafkatool.format import batch as batch_format
+from kafkatool.format import legacy
 from kafkatool.format.batch import (
     CODEC_MASK,
     CONTROL_MASK,
@@ -36,15 +40,16 @@ from kafkatool.format.batch import (
     Codec,
     NewRecord,
     TimestampType,
-    is_valid,
     read_header,
     seal,
     write_batch,
     write_header,
 )
-from kafkatool.format.legacy import MIN_SIZE
-from kafkatool.format.record import Record, read_records
+from kafkatool.format.legacy import MIN_SIZE, LegacyHeader, read_legacy_header
+from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
+# What messages of magic 0 and 1 say of their producer.
+_NO_PRODUCER = BatchHeader(0, 0, -1, 2, 0, 0, 0, -1, -1, -1, -1, -1, 0)
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK
 
 
@@ -58,28 +63,38 @@ def split_batches(data: bytes) -> Iterator[NewBatch]:
             raise CorruptMessage(f"no batch at byte {at}: length {size - LOG_OVERHEAD}, magic {magic}")
         if size > len(view) - at:
             return
-        if magic < 2:
-            raise InvalidRecord(f"magic {magic} at byte {at}: only batches of magic 2 can be appended")
-        if size < HEADER_SIZE:
-            raise CorruptMessage(f"a batch of {size} bytes at byte {at}")
-        yield NewBatch(read_header(view, at), view[at : at + size])
+        entry = view[at : at + size]
+        try:
+            yield NewBatch(read_legacy_header(entry) if magic < 2 else read_header(entry), entry)
+        except Truncated:
+            raise CorruptMessage(f"a batch of {size} bytes at byte {at}") from None
         at += size
 
 
 def check_batch(batch: NewBatch) -> None:
     """Raise CorruptMessage unless the checksum matches."""
-    if not is_valid(batch.data):
-        raise CorruptMessage(f"the checksum of the batch at offset {batch.header.base_offset} does not match")
+    is_legacy = isinstance(batch.header, LegacyHeader)
+    if not (legacy.is_valid(batch.data) if is_legacy else batch_format.is_valid(batch.data)):
+        raise CorruptMessage(f"the checksum of the batch up to {batch.header.last_offset} does not match")
 
 
 def check_for_follower(batches: Sequence[NewBatch]) -> None:
     """What a follower asks: whole batches at rising offsets."""
     last = -1
     for batch in batches:
-        if batch.header.last_offset <= last or batch.header.last_offset_delta < 0:
-            raise OffsetsOutOfOrder(f"offset {batch.header.last_offset} follows {last}")
-        last = batch.header.last_offset
+        header = batch.header
+        is_backward = isinstance(header, BatchHeader) and header.last_offset_delta < 0
+        if header.last_offset <= last or is_backward:
+            raise OffsetsOutOfOrder(f"offset {header.last_offset} follows {last}")
+        last = header.last_offset
         check_batch(batch)
+
+
+def check_epochs(batches: Sequence[NewBatch]) -> None:
+    """A leader has stamped every batch of magic 2 with its epoch."""
+    for header, _ in batches:
+        if isinstance(header, BatchHeader) and header.partition_leader_epoch < 0:
+            raise InvalidRecord(f"leader epoch {header.partition_leader_epoch} at {header.base_offset}")
 
 
 def check_size(batch: NewBatch, config: TopicConfig) -> None:
@@ -101,31 +116,51 @@ class LeaderValidation:
     def stamp(self, batches: Sequence[NewBatch], offset: int) -> NewBatch:
         """The batch as it goes into the log at `offset`; raise LogRefusal if it does not."""
         for batch in batches:
-            if self.origin is Origin.CLIENT and batch.header.base_offset != 0:
-                raise InvalidRecord(f"base offset {batch.header.base_offset}: a client must leave it at 0")
-            check_size(batch, self.config)
-            check_batch(batch)
-        if len(batches) != 1:
+            self._check_outside(batch)
+        first = batches[0]
+        codecs = [batch.header.attributes & CODEC_MASK for batch in batches]
+        if len(batches) != 1 and (isinstance(first.header, BatchHeader) or any(codecs)):
             raise InvalidRecord(f"{len(batches)} batches: a leader takes one at a time")
-        batch = batches[0]
-        self._check_header(batch.header)
+        records: list[Record] = []
+        for batch in batches:
+            if batch.header.magic != first.header.magic:
+                raise InvalidRecord(f"a batch of magic {batch.header.magic} behind {first.header.magic}")
+            records += self._accepted(batch)
+        target = self._target_codec(codecs[0])
+        if isinstance(first.header, LegacyHeader):
+            return self._rewritten(_NO_PRODUCER, records, target, offset)
+        if self._must_rewrite(first.header, records, target):
+            return self._rewritten(first.header, records, target, offset)
+        return self._patched(first.header, first.data, records, offset)
+
+    def _check_outside(self, batch: NewBatch) -> None:
+        """What can be asked without reading the records."""
+        header = batch.header
+        if isinstance(header, BatchHeader) and self.origin is Origin.CLIENT and header.base_offset != 0:
+            raise InvalidRecord(f"base offset {header.base_offset}: a client must leave it at 0")
+        check_size(batch, self.config)
+        check_batch(batch)
+
+    def _accepted(self, batch: NewBatch) -> list[Record]:
+        """The records of a batch, if it may be written."""
+        header = batch.header
+        if header.codec_label is None:
+            raise InvalidRecord(f"attributes {header.attributes} name no codec")
+        if isinstance(header, BatchHeader):
+            self._check_header(header)
         try:
-            records = list(read_records(batch.header, batch.data))
+            if isinstance(header, LegacyHeader):
+                records = list(_checked_messages(header, batch.data))
+            else:
+                records = list(records_of(header, batch.data))
         except FormatError as error:
             raise InvalidRecord(f"the records cannot be read: {error}") from None
-        self._check_records(batch.header, records)
-        codec = self._target_codec(batch.header)
-        if self._must_rewrite(batch.header, records, codec):
-            stamped = self._rewritten(batch.header, records, codec, offset)
-            check_size(stamped, self.config)
-            return stamped
-        return self._patched(batch, records, offset)
+        self._check_records(header, records)
+        return records
 
     def _check_header(self, header: BatchHeader) -> None:
-        if header.last_offset_delta < 0 or header.codec_label is None:
-            raise InvalidRecord(
-                f"attributes {header.attributes}, offsets up to {header.last_offset_delta} above the base"
-            )
+        if header.last_offset_delta < 0:
+            raise InvalidRecord(f"offsets up to {header.last_offset_delta} above the base")
         if self.origin is not Origin.CLIENT:
             return
         if header.records_count != header.last_offset_delta + 1:
@@ -135,7 +170,7 @@ class LeaderValidation:
         if header.producer_id >= 0 and header.base_sequence < 0:
             raise InvalidRecord(f"producer {header.producer_id} without a sequence number")
 
-    def _check_records(self, header: BatchHeader, records: Sequence[Record]) -> None:
+    def _check_records(self, header: Header, records: Sequence[Record]) -> None:
         """Every record is looked at before one of them is blamed: a wrong time is the worse news."""
         first_bad: str | None = None
         for number, record in enumerate(records):
@@ -146,7 +181,7 @@ class LeaderValidation:
         if first_bad is not None:
             raise InvalidRecord(first_bad)
 
-    def _time_problem(self, header: BatchHeader, record: Record) -> str | None:
+    def _time_problem(self, header: Header, record: Record) -> str | None:
         if self.config.uses_append_time or record.timestamp_ms == NO_TIMESTAMP:
             is_wrong = header.timestamp_type is TimestampType.LOG_APPEND
             return "says LogAppendTime, which only a broker may" if is_wrong else None
@@ -157,10 +192,10 @@ class LeaderValidation:
             return f"is {-age_ms} ms ahead, more than message.timestamp.after.max.ms"
         return None
 
-    def _target_codec(self, header: BatchHeader) -> Codec:
+    def _target_codec(self, source: int) -> Codec:
         name = self.config.compression_type
         if name == "producer":
-            return Codec(header.attributes & CODEC_MASK)
+            return Codec(source)
         return Codec.NONE if name == "uncompressed" else Codec[name.upper()]
 
     def _must_rewrite(self, header: BatchHeader, records: Sequence[Record], codec: Codec) -> bool:
@@ -170,8 +205,9 @@ class LeaderValidation:
         dense = all(record.offset == header.base_offset + at for at, record in enumerate(records))
         return source != codec or not dense
 
-    def _patched(self, batch: NewBatch, records: Sequence[Record], offset: int) -> NewBatch:
-        header = batch.header
+    def _patched(
+        self, header: BatchHeader, data: bytes | memoryview, records: Sequence[Record], offset: int
+    ) -> NewBatch:
         largest = max((record.timestamp_ms for record in records), default=NO_TIMESTAMP)
         attributes = header.attributes & ~TIMESTAMP_TYPE_MASK
         if self.config.uses_append_time:
@@ -179,21 +215,24 @@ class LeaderValidation:
             largest = self.now_ms
         is_same_type = attributes == header.attributes
         header = header._replace(base_offset=offset, partition_leader_epoch=self.leader_epoch)
-        body = bytes(batch.data[HEADER_SIZE:])
+        body = bytes(data[HEADER_SIZE:])
         if is_same_type and largest == header.max_timestamp:
             return NewBatch(header, write_header(header) + body)
-        data = seal(header._replace(attributes=attributes & KNOWN_ATTRIBUTES, max_timestamp=largest), body)
-        return NewBatch(read_header(data), data)
+        sealed = seal(header._replace(attributes=attributes & KNOWN_ATTRIBUTES, max_timestamp=largest), body)
+        return NewBatch(read_header(sealed), sealed)
 
     def _rewritten(
         self, header: BatchHeader, records: Sequence[Record], codec: Codec, offset: int
     ) -> NewBatch:
+        if any(row.timestamp_ms < NO_TIMESTAMP for row in records):
+            raise InvalidTimestamp("a record is older than time itself")
         rows = [NewRecord(row.key, row.value, row.timestamp_ms, row.headers) for row in records]
         flags = TIMESTAMP_TYPE_MASK if self.config.uses_append_time else 0
         data = write_batch(
             rows,
             base_offset=offset,
             codec=codec,
+            level=self.config.compression_level,
             attributes=flags | header.attributes & TRANSACTIONAL_MASK,
             partition_leader_epoch=self.leader_epoch,
             producer_id=header.producer_id,
@@ -202,4 +241,16 @@ class LeaderValidation:
         )
         if self.config.uses_append_time:
             data = seal(read_header(data)._replace(max_timestamp=self.now_ms), data[HEADER_SIZE:])
-        return NewBatch(read_header(data), data)
+        stamped = NewBatch(read_header(data), data)
+        check_size(stamped, self.config)
+        return stamped
+
+
+def _checked_messages(header: LegacyHeader, data: bytes | memoryview) -> Iterator[Record]:
+    """The messages of an entry, those inside a wrapper by their own checksums."""
+    for message in legacy.read_messages(data, max_inflated=DEFAULT_MAX_INFLATED):
+        if message.magic != header.magic:
+            raise InvalidRecord(f"a message of magic {message.magic} in a wrapper of {header.magic}")
+        if not message.is_valid:
+            raise CorruptMessage("the checksum of a message inside a wrapper does not match")
+        yield read_legacy_record(message)

@@ -7,7 +7,7 @@ all the logs of a partition are known. Findings come partition by partition, in 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -18,21 +18,25 @@ from kafkatool.engine.logdir import (
     LogDir,
     Partition,
     PartitionState,
+    Problem,
     Segment,
     SegmentState,
     read_files,
     read_log_dir,
     read_partition,
+    tell_problems,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.remote import absolute_path, exists, is_directory, list_names, real_path
 from kafkatool.engine.source import Guest
-from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, Workers, cut, survey
+from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, survey
 from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_partition import partition_findings
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary
+from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.scrub import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
+WORTH_A_WORKER = 64 << 20
 
 _Key = tuple[int, int]
 """Number of the place, number of the segment in it."""
@@ -71,16 +76,28 @@ class Verification:
         self.places = list(self._find_places(targets))
         self.size = sum(s.log.size for place in self.places for s in place.logs if s.log is not None)
         self.summary.partitions = len(self.places)
+        self.summary.total_size = self.size
+
+    @property
+    def most_workers(self) -> int:
+        """More are not worth their start: a log without an index goes to one, and a little is soon done."""
+        parts = 0
+        for segment in (segment for place in self.places for segment in place.logs):
+            assert segment.log is not None
+            can_be_cut = segment.file(kinds.OFFSET_INDEX) is not None
+            parts += 1 + segment.log.size // self._request.split_size if can_be_cut else 1
+        return min(parts, self.size // WORTH_A_WORKER)
 
     # --- what there is ------------------------------------------------------------------------------------
 
     def _find_places(self, targets: list[Target]) -> Iterator[Place]:
         guest = self._request.guest
         named: list[str] = []
+        problems: list[Problem] = []
         for target in targets:
             if isinstance(target, LogDirTarget):
                 log_dir = read_log_dir(target.path, guest)
-                self._note_problems(log_dir)
+                problems += log_dir.problems
                 self.log_dirs.append(log_dir)
         view = self._cluster_view(targets)
         for log_dir in self.log_dirs:
@@ -88,15 +105,25 @@ class Verification:
             for partition in sorted(
                 log_dir.partitions, key=lambda p: (p.topic or "", p.partition or 0, p.path)
             ):
-                if partition.state is not PartitionState.DELETED:
+                if partition.state is PartitionState.DELETED:
+                    self._leave_out(partition, targets)
+                else:
                     yield self._place(partition, log_dir, view, cleaner)
         for target in targets:
             if isinstance(target, PartitionTarget):
-                yield self._lone_partition(target.path, view)
+                yield self._lone_partition(target.path, view, problems)
             elif isinstance(target, FileTarget):
                 named.append(target.path)
-        for partition in read_files(_with_logs(named), []):
+        for partition in read_files(_with_logs(named), problems):
             yield Place(partition, is_partial=True)
+        tell_problems(problems, self.summary.notes, self.summary.failures)
+
+    def _leave_out(self, partition: Partition, targets: list[Target]) -> None:
+        """A directory that a broker is about to delete is checked only where it was named itself."""
+        named = (real_path(t.path) for t in targets if isinstance(t, PartitionTarget))
+        if real_path(partition.path) not in named:
+            self.summary.deleted_partitions += 1
+            self.summary.deleted_size += sum(s.log.size for s in partition.segments if s.log is not None)
 
     def _place(
         self,
@@ -107,11 +134,11 @@ class Verification:
     ) -> Place:
         return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
 
-    def _lone_partition(self, path: str, view: ClusterView | None) -> Place:
+    def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> Place:
         """A partition that was named itself; what its log directory says of it counts too."""
         guest = self._request.guest
-        partition = read_partition(path, [], guest)
-        parent = os.path.dirname(os.path.abspath(path))
+        partition = read_partition(path, problems, guest)
+        parent = os.path.dirname(absolute_path(path))
         log_dir = _top_of(parent, guest)
         cleaner = {} if log_dir is None else read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
         return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
@@ -126,24 +153,14 @@ class Verification:
         ]
         for target in targets:
             if isinstance(target, PartitionTarget) and not found:
-                beside = os.path.join(os.path.dirname(os.path.abspath(target.path)), METADATA_PARTITION)
-                if os.path.isdir(beside):
+                beside = os.path.join(os.path.dirname(absolute_path(target.path)), METADATA_PARTITION)
+                if is_directory(beside):
                     found.append(read_partition(beside, [], guest))
         if not found:
             return None
         from kafkatool.engine.cluster_view import read_cluster_view
 
         return read_cluster_view(found, guest)
-
-    def _note_problems(self, log_dir: LogDir) -> None:
-        """What could not be listed or opened; what could be read and is malformed is a finding instead."""
-        for problem in log_dir.problems:
-            if problem.vanished:
-                self.summary.notes.append(f"{problem.path}: vanished meanwhile")
-            elif kinds.kind_of(os.path.basename(problem.path)).kind.read is None or not os.access(
-                problem.path, os.R_OK
-            ):
-                self.summary.failures.append(f"{problem.path}: {problem.message}")
 
     # --- the survey ---------------------------------------------------------------------------------------
 
@@ -158,9 +175,19 @@ class Verification:
         finally:
             if self._scrub is not None:
                 self._scrub.save(is_complete=is_complete)
+                self.summary.notes += self._scrub.notes
+                if self._scrub.failure is not None:
+                    self.summary.failures.append(self._scrub.failure)
 
     def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
         yield from self._counted(self._of_directories())
+        for number, place, facts in self._walked(pool, advance):
+            yield from self._counted(self._judge(number, place, facts))
+
+    def _walked(
+        self, pool: Workers, advance: Callable[[int], None]
+    ) -> Iterator[tuple[int, Place, dict[int, list[LogFacts]]]]:
+        """Every place with the facts of those of its logs that were read, in order."""
         results = survey(self._tasks(pool, advance), pool, advance)
         pending = next(results, None)
         for number, place in enumerate(self.places):
@@ -170,7 +197,7 @@ class Verification:
                 facts.setdefault(segment, []).append(found)
                 self._remember(number, place, segment, found)
                 pending = next(results, None)
-            yield from self._counted(self._judge(number, place, facts))
+            yield number, place, facts
 
     def _counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
         for finding in findings:
@@ -199,14 +226,17 @@ class Verification:
                     self.summary.skipped_segments += 1
                     advance(log.size)
                     continue
-                job = LogJob(
-                    None if segment.state is SNAPSHOT else segment.base_offset,
-                    is_active=segment.state is SegmentState.ACTIVE,
-                    deep=self._request.deep,
-                    guest=guest,
-                )
+                job = self._job(place, segment, guest)
                 for splits in self._splits(log.path, log.size, pool.count, place, advance):
                     yield Task((number, at), job, splits)
+
+    def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
+        return LogJob(
+            None if segment.state is SNAPSHOT else segment.base_offset,
+            is_active=segment.state is SegmentState.ACTIVE,
+            deep=self._request.deep,
+            guest=guest,
+        )
 
     def _recall(self, segment: Segment) -> LogFacts | None:
         if self._scrub is None or segment.state is SegmentState.ACTIVE or self._request.sample is not None:
@@ -219,7 +249,7 @@ class Verification:
         """The splits of one log: all of them as one task, or each that is in the sample by itself."""
         share = self._request.sample
         split_size = self._request.split_size if share is None else SAMPLE_SPLIT_SIZE
-        positions: tuple[int, ...] = ()
+        positions: Sequence[int] = ()
         if size > split_size and (jobs > 1 or share is not None):
             positions = read_claims(path, size, self._request.guest).positions
         splits = cut(path, size, positions, split_size)
@@ -297,7 +327,7 @@ def _with_logs(named: list[str]) -> list[str]:
             kinds.TXN_INDEX,
         ):
             log = f"{os.path.splitext(path)[0]}.log"
-            if os.path.exists(log):
+            if exists(log):
                 logs.append(log)
     return list(dict.fromkeys([*named, *logs]))
 
@@ -305,8 +335,8 @@ def _with_logs(named: list[str]) -> list[str]:
 def _top_of(path: str, guest: Guest) -> LogDir | None:
     """The small files at the top of the log directory that a partition lies in; None if it is none."""
     try:
-        names = os.listdir(path)
-    except OSError:
+        names = list_names(path)
+    except (OSError, KafkatoolError):
         return None
     if not any(kinds.kind_of(name).kind in (*_TOP, kinds.META_PROPERTIES) for name in names):
         return None

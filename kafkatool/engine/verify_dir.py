@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect, consequence_of
 from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
+from kafkatool.engine.logdir import FileEntry, LogDir
+from kafkatool.engine.owner_checks import (
+    OwnerProblem,
+    holds_metadata,
+    owner_file_problem,
+    same_directory_ids,
+    same_partitions,
+)
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.engine.verify_state import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
@@ -16,7 +23,8 @@ from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint
 from kafkatool.format.names import FileState
 
-CHECKPOINTS = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)
+_LEAVES_OUT = "a broker takes the log directory offline, or does not start"
+_NO_START = "a broker does not start with it"
 
 
 class DirProblem(NamedTuple):
@@ -38,6 +46,10 @@ def dir_problems(log_dir: LogDir, guest: Guest) -> Iterator[DirProblem]:
             damage = file_problem(entry, guest)
             if damage is not None:
                 yield DirProblem(entry.path, damage)
+    # What cannot be read at all was found among the files; what is missing, or bare, is left.
+    owner = owner_file_problem(log_dir, guest, is_kraft=holds_metadata(log_dir))
+    if owner is not None and owner.effect is Effect.REFUSE:
+        yield _of_owner(owner, FindingClass.BAD_METADATA, "an owner", "none")
 
 
 def between_dirs(log_dirs: list[LogDir]) -> Iterator[DirProblem]:
@@ -52,15 +64,14 @@ def between_dirs(log_dirs: list[LogDir]) -> Iterator[DirProblem]:
             found = f"cluster {meta.cluster_id}, node {meta.node_id}"
             yield DirProblem(path, _no_start(FindingClass.BAD_METADATA, message, expected, found))
             return
-    copies: dict[tuple[str, int], list[Partition]] = defaultdict(list)
-    for log_dir in log_dirs:
-        for partition in log_dir.partitions:
-            if partition.state is PartitionState.ACTIVE and partition.topic is not None:
-                copies[partition.topic, partition.partition or 0].append(partition)
-    for same in copies.values():
-        for copy in same[1:]:
-            message = f"also in {same[0].path}: a broker does not start with both"
-            yield DirProblem(copy.path, _no_start(FindingClass.OVERLAP, message, "one directory", "two"))
+    for problem in same_directory_ids(log_dirs):
+        yield _of_owner(problem, FindingClass.BAD_METADATA, "an id of its own", "that of another directory")
+    for problem in same_partitions(log_dirs):
+        yield _of_owner(problem, FindingClass.OVERLAP, "one directory", "two")
+
+
+def _of_owner(problem: OwnerProblem, kind: FindingClass, expected: str, found: str) -> DirProblem:
+    return DirProblem(problem.path, _no_start(kind, problem.message, expected, found))
 
 
 def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
@@ -72,14 +83,7 @@ def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
     except FileNotFoundError:
         return None
     except FormatError as error:
-        severity = Severity.NO_START
-        kind = FindingClass.BAD_METADATA
-        effect = "a broker does not start with it"
-        if entry.kind in CHECKPOINTS:
-            kind = FindingClass.BAD_CHECKPOINT
-            effect = "a broker takes the log directory offline"
-            if _only_a_number_is_wrong(data):
-                severity, effect = Severity.DEGRADED, "a broker goes on as if it were empty"
+        kind, severity, effect = _judged(entry.kind, data)
         message = f"{error}: {effect}"
         return state_damage(
             kind, message, error.expected, error.found, position=error.at, end=len(data), severity=severity
@@ -87,15 +91,14 @@ def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
     return None
 
 
-def _only_a_number_is_wrong(data: bytes) -> bool:
-    """Whether every line has its three fields: then it is a number in them that cannot be read."""
-    lines = data.decode("utf-8", "replace").splitlines()
-    return (
-        len(lines) >= 2
-        and lines[0] == "0"
-        and all(len(line.split()) == 3 for line in lines[2:])
-        and (lines[1] == str(len(lines) - 2))
-    )
+def _judged(kind: kinds.FileKind, data: bytes) -> tuple[FindingClass, Severity, str]:
+    """What becomes of a start with such a file, of which it is known that it is malformed."""
+    if kind in CHECKPOINTS:
+        consequence = consequence_of(kind, data)
+        severity = Severity.DEGRADED if consequence.effect is Effect.NOTE else Severity.NO_START
+        return FindingClass.BAD_CHECKPOINT, severity, consequence.message
+    effect = _NO_START if kind is kinds.QUORUM_STATE else _LEAVES_OUT
+    return FindingClass.BAD_METADATA, Severity.NO_START, effect
 
 
 def read_checkpoint(

@@ -7,86 +7,92 @@ the segment that is written to are all as they should be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from operator import ge, lt
-from struct import unpack
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.index import index_limit
 from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
+from kafkatool.format.kernel import loops
+
+Column: TypeAlias = "array[int]"
+"""Of 64-bit integers."""
+
+MOST_READ = 408 * 80_000
+"""Bytes of an index that are held against the log, 32 MB: entries of every kind end there."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexClaims:
     """The entries that can be held against the log: those before the first one that cannot be right."""
 
-    offsets: tuple[int, ...] = ()
-    positions: tuple[int, ...] = ()
-    times: tuple[int, ...] = ()
-    time_offsets: tuple[int, ...] = ()
+    offsets: Column = field(default_factory=lambda: array("q"))
+    positions: Column = field(default_factory=lambda: array("q"))
+    times: Column = field(default_factory=lambda: array("q"))
+    time_offsets: Column = field(default_factory=lambda: array("q"))
 
 
 def read_claims(log_path: str, log_size: int, guest: Guest) -> IndexClaims:
     """What the two indexes beside a log claim; nothing where there is none, or it cannot be read."""
-    offsets, positions = _offset_columns(_read(log_path, ".index", guest) or b"")
+    limit = min(MOST_READ, index_limit(log_size))
+    offsets, positions = _offset_columns(_read(log_path, ".index", limit, guest) or b"")
     sound = _sound_offsets(offsets, positions, log_size)
-    times, time_offsets = _time_columns(_read(log_path, ".timeindex", guest) or b"")
+    times, time_offsets = _time_columns(_read(log_path, ".timeindex", limit, guest) or b"")
     timed = _sound_times(times, time_offsets)
     return IndexClaims(offsets[:sound], positions[:sound], times[:timed], time_offsets[:timed])
 
 
-def _read(log_path: str, extension: str, guest: Guest) -> bytes | None:
+def _read(log_path: str, extension: str, limit: int, guest: Guest) -> bytes | None:
     path = sibling_file(log_path, extension)
     if path is None:
         return None
     try:
-        return read_small_file(path, guest)
+        return read_small_file(path, guest, limit)
     except (FileNotFoundError, KafkatoolError):
         return None
 
 
-def _offset_columns(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _offset_columns(data: bytes) -> tuple[Column, Column]:
     """Relative offsets and positions of the slots up to the zeros at the end."""
-    count = min(len(data) // 8, -(-len(data.rstrip(b"\0")) // 8))
-    values = unpack(f">{2 * count}i", data[: 8 * count])
-    return values[0::2], values[1::2]
+    return _columns(data, offset_index.ENTRY_SIZE, is_time=False)
 
 
-def _time_columns(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    count = min(len(data) // 12, -(-len(data.rstrip(b"\0")) // 12))
-    values = unpack(">" + "qi" * count, data[: 12 * count])
-    return values[0::2], values[1::2]
+def _time_columns(data: bytes) -> tuple[Column, Column]:
+    """Times and relative offsets of the slots up to the zeros at the end."""
+    return _columns(data, time_index.ENTRY_SIZE, is_time=True)
 
 
-def _sound_offsets(offsets: tuple[int, ...], positions: tuple[int, ...], log_size: int) -> int:
+def _columns(data: bytes, entry_size: int, *, is_time: bool) -> tuple[Column, Column]:
+    count = min(len(data) // entry_size, -(-len(data.rstrip(b"\0")) // entry_size))
+    first, second = array("q", bytes(8 * count)), array("q", bytes(8 * count))
+    loops.index_columns(data, is_time, first, second)
+    return first, second
+
+
+def _sound_offsets(offsets: Column, positions: Column, log_size: int) -> int:
     """How many entries there are before the first that contradicts another, or the size of the log."""
-    count = min(_rising(offsets, 0), _rising(positions, 1))
+    count = min(loops.rising(offsets, 0), loops.rising(positions, 1))
     while count and positions[count - 1] >= log_size:
         count -= 1
     return count
 
 
-def _sound_times(times: tuple[int, ...], offsets: tuple[int, ...]) -> int:
-    return min(_rising(times, 0), _rising(offsets, 0))
+def _sound_times(times: Column, offsets: Column) -> int:
+    return min(loops.rising(times, 0), loops.rising(offsets, 0))
 
 
-def _rising(values: Sequence[int], least: int) -> int:
-    """How many values there are before the first that is not above its predecessor, or below `least`."""
-    if not values or values[0] < least:
-        return 0
-    if all(map(lt, values, values[1:])):
-        return len(values)
-    return next(at for at, (a, b) in enumerate(pairwise(values)) if ge(a, b)) + 1
+def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: bool) -> Iterator[Damage]:
+    """What is wrong with an `.index` of this size by itself and beside a log of that size.
 
-
-def offset_index_problems(data: bytes, log_size: int, *, is_active: bool) -> Iterator[Damage]:
-    """What is wrong with an `.index` by itself and beside a log of this size."""
+    `data` is the whole of it, or as much as its log can have entries for.
+    """
     offsets, positions = _offset_columns(data)
-    rising = min(_rising(offsets, 0), _rising(positions, 1))
+    rising = min(loops.rising(offsets, 0), loops.rising(positions, 1))
     sound = _sound_offsets(offsets, positions, log_size)
     if len(data) % offset_index.ENTRY_SIZE:
         yield _odd_size(len(data), offset_index.ENTRY_SIZE)
@@ -102,22 +108,20 @@ def offset_index_problems(data: bytes, log_size: int, *, is_active: bool) -> Ite
     elif sound < len(offsets):
         found = f"offset {offsets[sound]}, position {positions[sound]}"
         yield _unordered(sound, 8 * sound, 8 * len(offsets), found)
-    padding = len(data) // 8 - len(offsets)
-    if padding and not is_active:
-        yield _padded(8 * len(offsets), len(data), padding)
+    if size // 8 > len(offsets) and not is_active:
+        yield _padded(8 * len(offsets), size, is_read=size == len(data))
 
 
-def time_index_problems(data: bytes, *, is_active: bool) -> Iterator[Damage]:
-    """What is wrong with a `.timeindex` by itself."""
+def time_index_problems(data: bytes, size: int, *, is_active: bool) -> Iterator[Damage]:
+    """What is wrong with a `.timeindex` of this size by itself; `data` as for the offset index."""
     times, offsets = _time_columns(data)
     sound = _sound_times(times, offsets)
     if len(data) % time_index.ENTRY_SIZE:
         yield _odd_size(len(data), time_index.ENTRY_SIZE)
     if sound < len(times):
         yield _unordered(sound, 12 * sound, 12 * len(times), f"time {times[sound]}, offset {offsets[sound]}")
-    padding = len(data) // 12 - len(times)
-    if padding and not is_active:
-        yield _padded(12 * len(times), len(data), padding)
+    if size // 12 > len(times) and not is_active:
+        yield _padded(12 * len(times), size, is_read=size == len(data))
 
 
 def closing_time_problem(
@@ -168,9 +172,11 @@ def _unordered(slot: int, position: int, end: int, found: str) -> Damage:
     return _damage(FindingClass.BAD_INDEX, position, end, "entries that increase", found, message)
 
 
-def _padded(position: int, end: int, count: int) -> Damage:
+def _padded(position: int, end: int, *, is_read: bool) -> Damage:
     message = "zeros behind its entries, in a segment that is closed: a broker takes them for entries"
-    return _damage(FindingClass.BAD_INDEX, position, end, "no bytes", f"{count} entries of zeros", message)
+    if not is_read:
+        message = "larger than its log has entries for, in a segment that is closed"
+    return _damage(FindingClass.BAD_INDEX, position, end, "no bytes", f"{end - position} bytes", message)
 
 
 def _damage(kind: FindingClass, position: int, end: int, expected: str, found: str, message: str) -> Damage:

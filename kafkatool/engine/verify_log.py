@@ -1,8 +1,8 @@
 """Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
 
-This is the job of `verify` for survey.py. The common case, whole good batches in order, is one tight loop;
-at the first thing that is not plainly good the walk stops, and the rest of the log is walked by `scan`, which
-finds out what is wrong and goes on behind it.
+This is the job of `verify` for survey.py. The common case, whole good batches in order, is counted by the
+kernel's Tally; at the first thing that is not plainly good the walk stops, and the rest of the log is walked
+by `scan`, which finds out what is wrong and goes on behind it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from crc32c import crc32c
-
 from kafkatool.engine.bit_flips import LARGEST, find_flip
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.log_facts import LogFacts, join_facts
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
-from kafkatool.engine.source import FileSource, Guest, PipeSource, open_source
+from kafkatool.engine.source import AnySource, Guest, open_source
 from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_index import IndexClaims, read_claims
-from kafkatool.engine.verify_producers import Aborted, Trail
+from kafkatool.engine.verify_producers import Aborted, Trail, data_facts
 from kafkatool.engine.verify_records import read_marker, record_problem
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader
+from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader, read_header
+from kafkatool.format.kernel.loops import Tally
+from kafkatool.format.kernel.outcome import EPOCH, INDEX, MORE, ODD, PRODUCER, RECORDS, TIME
 
 WINDOW = 1 << 20
 NOWHERE = 1 << 62
@@ -49,15 +49,22 @@ class LogJob:
         guest = replace(self.guest)  # a worker counts its own errors
         try:
             with open_source(split.path, guest) as source:
-                facts = _Walk(self, split, source, before).run()
+                facts = self.walk(split, source, before)
                 facts.changed = facts.changed or source.look_again()
         except FileNotFoundError:
-            facts = before or LogFacts(start=split.start)
+            facts = before or self.begin(split.start)
             facts.vanished, facts.done, facts.stop = True, True, split.end
         except KafkatoolError as error:
-            facts = before or LogFacts(start=split.start)
+            facts = before or self.begin(split.start)
             facts.failure, facts.done, facts.stop = str(error), True, split.end
         return facts
+
+    def begin(self, position: int) -> LogFacts:
+        """Nothing yet, from here on."""
+        return LogFacts(start=position, stop=position)
+
+    def walk(self, split: Split, source: AnySource, before: LogFacts | None) -> LogFacts:
+        return LogWalk(self, split, source, before).run()
 
     def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
         """The facts of both; None where `b` does not simply go on where `a` ends."""
@@ -80,15 +87,13 @@ class LogJob:
         return result.stop
 
 
-class _Walk:
-    def __init__(
-        self, job: LogJob, split: Split, source: FileSource | PipeSource, before: LogFacts | None
-    ) -> None:
+class LogWalk:
+    def __init__(self, job: LogJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
         self.job = job
         self.split = split
         self.source = source
         self.is_fresh = before is None
-        self.facts = before or LogFacts(start=split.start, stop=split.start)
+        self.facts = before or job.begin(split.start)
         self.size = source.size_hint or 0
         self.base = job.base_offset or 0
         self.highest = NOWHERE if job.base_offset is None else self.base + MAX_INT32
@@ -110,108 +115,127 @@ class _Walk:
         return facts
 
     def _good_batches(self, end: int) -> bool:
-        """The common case, in as few steps as Python allows; False at the first thing that is not plain."""
-        facts, source = self.facts, self.source
-        unpack, deep, highest = HEADER.unpack_from, self.job.deep, self.highest
-        position, last, batches, records = facts.stop, facts.last_offset, facts.batches, facts.records
-        if not batches:
-            last = self.base - 1
-        newest, filled, thinned = facts.max_timestamp, facts.max_filled_timestamp, facts.thinned
-        epoch = facts.epochs[-1][0] if facts.epochs else None
-        base = last_position = 0
-        previous = facts.previous_offset
-        is_plain, want = True, WINDOW
-        next_position = self._next_position()
-        next_timed = self._next_timed() if self.knows_times else -1
+        """The common case; False at the first thing that is not plain."""
+        if self.base < 0:
+            return False
+        tally = self._tally()
+        position, want, is_plain = self.facts.stop, WINDOW, True
         while is_plain and position < end:
-            window = source.read(position, want)
-            view, at, have = memoryview(window), 0, len(window)
-            while have - at >= HEADER_SIZE and position < end:
-                fields = unpack(window, at)
-                size = fields[1] + LOG_OVERHEAD
-                if size > have - at:
-                    break
-                base, delta, stamp, count = fields[0], fields[6], fields[8], fields[12]
-                if fields[3] != 2 or size < HEADER_SIZE or base <= last or delta < 0 or count < 0:
-                    is_plain = False
-                    break
-                reach = base + delta
-                if reach > highest or crc32c(view[at + CRC_START : at + size]) != fields[4]:
-                    is_plain = False
-                    break
-                if position >= next_position:
-                    next_position = self._entries_at(position, base, last)
-                if base != last + 1:
-                    self._hole(base)
-                if count != delta + 1:
-                    thinned += 1
-                if next_timed < 0:
-                    next_timed = self._first_timed(base)
-                if reach >= next_timed:
-                    next_timed = self._times_at(reach, filled, stamp if stamp > newest else newest)
-                if stamp > newest:
-                    newest = stamp
-                if stamp > filled and count:
-                    filled = stamp
-                if fields[2] != epoch:
-                    epoch = fields[2]
-                    self._new_epoch(epoch, base, position)
-                if fields[9] >= 0:
-                    self._producer(BatchHeader._make(fields), view[at : at + size])
-                if deep:
-                    self._records(BatchHeader._make(fields), view[at : at + size], position)
-                if not batches:
-                    facts.first_offset = base
-                batches += 1
-                records += count
-                previous, last, last_position = last, reach, position
-                facts.epochs[-1][2] = base
-                position += size
-                at += size
-            if at:
-                want = WINDOW
-            elif (
-                have < HEADER_SIZE
-                or size > min(self.size - position, self.job.max_batch_size)
-                or not is_plain
-            ):
-                is_plain = False
-            elif want >= size:
-                is_plain = False  # the file shrank under us
-            else:
-                want = size
-        if batches > facts.batches:
-            facts.last_offset, facts.last_position, facts.previous_offset = last, last_position, previous
-        facts.stop, facts.batches, facts.records = position, batches, records
-        facts.max_timestamp, facts.max_filled_timestamp, facts.thinned = newest, filled, thinned
-        if not self.knows_times and next_timed < 0:
-            facts.times_from = facts.times_to = self.timed = 0
+            window = self.source.read(position, want)
+            if not self.knows_times and len(window) >= HEADER_SIZE:
+                self._first_timed(read_header(window).base_offset)
+                tally.timed = self.timed
+            at, why = self._run(tally, window, position, end)
+            position += at
+            want = WINDOW if at else self._larger(window, want, position)
+            is_plain = why != ODD and want > 0
+        self._take_over(tally, position)
         return is_plain
 
-    # --- what a batch does besides being there ------------------------------------------------------------
+    def _larger(self, window: bytes, want: int, position: int) -> int:
+        """The size of a window that holds the batch at `position`, as this one does not; 0 if none may."""
+        size = read_header(window).size if len(window) >= HEADER_SIZE else 0
+        return size if want < size <= min(self.size - position, self.job.max_batch_size) else 0
 
-    def _hole(self, base: int) -> None:
-        """Offsets left out before this batch; in front of the first batch of a log that is no hole."""
-        if self.facts.first_offset is not None:
-            self.facts.holes += 1
+    def _tally(self) -> Tally:
+        """Begin to count where the facts so far end."""
+        facts, claims = self.facts, self.claims
+        columns = (claims.offsets, claims.positions, claims.times, claims.time_offsets)
+        tally = Tally(self.base, self.highest, columns, self.job.deep)
+        tally.indexed, tally.timed = self.indexed, self.timed
+        if facts.batches:
+            tally.batches, tally.records = facts.batches, facts.records
+            tally.last_offset, tally.previous_offset = facts.last_offset, facts.previous_offset
+            tally.last_position = facts.last_position
+            tally.max_timestamp, tally.max_filled_timestamp = facts.max_timestamp, facts.max_filled_timestamp
+        tally.thinned, tally.holes = facts.thinned, facts.holes
+        if facts.epochs:
+            tally.epoch, tally.last_base = facts.epochs[-1][0], facts.epochs[-1][2]
+        return tally
+
+    def _run(self, tally: Tally, window: bytes, position: int, end: int) -> tuple[int, int]:
+        """Count one window, and deal with whatever makes the tally stop."""
+        at, why = tally.run(window, 0, len(window), position, end)
+        while why not in (MORE, ODD):
+            header = read_header(window, at)
+            data = memoryview(window)[at : at + header.size]
+            self._settle(tally, why, header, data, position + at)
+            at, why = tally.run(window, at, len(window), position + at, end)
+        self._producers(tally)
+        return at, why
+
+    def _settle(self, tally: Tally, why: int, header: BatchHeader, data: memoryview, position: int) -> None:
+        self.indexed, self.timed = tally.indexed, tally.timed
+        if why == INDEX:
+            self._entries_at(position, header.base_offset, tally.last_offset)
+            tally.indexed = self.indexed
+        elif why == TIME:
+            newest = max(header.max_timestamp, tally.max_timestamp)
+            self._times_at(header.last_offset, tally.max_filled_timestamp, newest)
+            tally.timed = self.timed
+        elif why == EPOCH:
+            self._end_epoch(tally)
+            tally.epoch = header.partition_leader_epoch
+            self._new_epoch(tally.epoch, header.base_offset, position)
+        elif why == PRODUCER:
+            self._producers(tally)
+            if header.is_control:
+                self._producer(header, data)
+                tally.settled_producer = position
+        elif why == RECORDS:
+            self._records(header, data, position)
+            tally.settled_records = position
+
+    def _end_epoch(self, tally: Tally) -> None:
+        if self.facts.epochs:
+            self.facts.epochs[-1][2] = tally.last_base
+
+    def _take_over(self, tally: Tally, position: int) -> None:
+        """The facts are those of the tally from now on."""
+        facts = self.facts
+        facts.stop = position
+        if tally.batches > facts.batches:
+            if facts.first_offset is None:
+                facts.first_offset = tally.first_offset
+            facts.last_offset, facts.previous_offset = tally.last_offset, tally.previous_offset
+            facts.last_position = tally.last_position
+            self._end_epoch(tally)
+        facts.batches, facts.records = tally.batches, tally.records
+        facts.thinned, facts.holes = tally.thinned, tally.holes
+        facts.max_timestamp, facts.max_filled_timestamp = tally.max_timestamp, tally.max_filled_timestamp
+        if facts.first_time_ms is None and tally.timed > facts.times_from:
+            facts.first_time_ms = self.claims.times[facts.times_from]
+        self.indexed, self.timed = tally.indexed, tally.timed
+        if not self.knows_times:
+            facts.times_from = facts.times_to = self.timed = 0
+
+    # --- what a batch does besides being there ------------------------------------------------------------
 
     def _new_epoch(self, epoch: int, base: int, position: int) -> None:
         if len(self.facts.epochs) < MOST_EPOCHS:
             self.facts.epochs.append([epoch, base, base, position])
 
-    def _producer(self, header: BatchHeader, data: memoryview) -> None:
+    def _producers(self, tally: Tally) -> None:
+        """What the data batches since the last time did to their producers."""
+        for row in tally.drain():
+            self._trail(row[0], row[1]).append(*row[1:])
+
+    def _trail(self, producer_id: int, epoch: int) -> Trail:
         trails = self.facts.producers
-        trail = trails.get(header.producer_id)
-        if header.is_control:
-            marker = read_marker(header, data)
-            if marker is None:
-                return
-        if trail is None:
-            trail = trails[header.producer_id] = Trail(header.producer_epoch, header.producer_epoch)
+        if producer_id not in trails:
+            trails[producer_id] = Trail(epoch, epoch)
+        return trails[producer_id]
+
+    def _producer(self, header: BatchHeader, data: memoryview) -> None:
+        """One batch of a producer, data or marker."""
         if not header.is_control:
-            trail.append(header)
+            trail = self._trail(header.producer_id, header.producer_epoch)
+            trail.append(*data_facts(header))
             return
-        assert marker is not None
+        marker = read_marker(header, data)
+        if marker is None:
+            return
+        trail = self._trail(header.producer_id, header.producer_epoch)
         is_first = not trail.has_marker
         ended = trail.end(header, marker[1])
         if not marker[0]:
@@ -274,7 +298,7 @@ class _Walk:
         while self.timed < len(claims.time_offsets) and self.base + claims.time_offsets[self.timed] <= reach:
             time_ms = claims.times[self.timed]
             if self.facts.first_time_ms is None:
-                self.facts.first_time_ms = time_ms
+                self.facts.first_time_ms = claims.times[self.facts.times_from]
             if not filled <= time_ms <= newest and len(self.facts.time_damages) < MOST_DAMAGES:
                 at = 12 * self.timed
                 offset = self.base + claims.time_offsets[self.timed]

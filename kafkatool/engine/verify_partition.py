@@ -8,12 +8,19 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.index import index_limit
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.source import ByteRange, Guest, open_source
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
-from kafkatool.engine.verify_index import closing_time_problem, offset_index_problems, time_index_problems
+from kafkatool.engine.verify_index import (
+    MOST_READ,
+    closing_time_problem,
+    offset_index_problems,
+    time_index_problems,
+)
+from kafkatool.engine.verify_leftovers import excused, leftover_problems, topic_id_problems
 from kafkatool.engine.verify_log import NOWHERE
 from kafkatool.engine.verify_place import Place, place_finding, was_replaced
 from kafkatool.engine.verify_producers import Trail, join_aborted, join_trails
@@ -54,7 +61,7 @@ def partition_findings(
     yield from judge.unreadable_files()
 
 
-_LARGEST_SMALL_FILE = 256 << 20
+_LARGEST_SMALL_FILE = 64 << 20
 
 _Numbered = Iterator[tuple[int | None, Finding]]
 
@@ -141,8 +148,9 @@ class _Judge:
             )
             return
         assert segment.log is not None
-        size = max(segment.log.size, facts.stop)
-        yield from offset_index_problems(data, size, is_active=segment.state is SegmentState.ACTIVE)
+        size, log_size = self._size(segment, kinds.OFFSET_INDEX, data), max(segment.log.size, facts.stop)
+        is_active = segment.state is SegmentState.ACTIVE
+        yield from offset_index_problems(data, size, log_size, is_active=is_active)
         if not _has_bad_offset(facts):
             yield from facts.index_damages
 
@@ -153,10 +161,12 @@ class _Judge:
             yield from self._missing(segment, kinds.TIME_INDEX, effect)
             return
         is_closed = segment.state is SegmentState.CLOSED
-        yield from time_index_problems(data, is_active=not is_closed)
+        size = self._size(segment, kinds.TIME_INDEX, data)
+        yield from time_index_problems(data, size, is_active=not is_closed)
         if not _has_bad_offset(facts):
             yield from facts.time_damages
-        if is_closed and facts.batches and not facts.damages and not facts.time_damages:
+        is_whole = len(data) < MOST_READ
+        if is_closed and is_whole and facts.batches and not facts.damages and not facts.time_damages:
             damage = closing_time_problem(
                 data,
                 segment.base_offset,
@@ -174,29 +184,29 @@ class _Judge:
             return  # it is there, and gone since or not readable
         message = f"there is no .{kind.name} for this log: {effect}"
         damage = state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
-        yield self._excused(damage, "a running broker makes it when it needs it")
-
-    def _excused(self, damage: Damage, why: str) -> Damage:
-        """A note instead, where a running broker is about to change it."""
-        if not self.place.is_live:
-            return damage
-        return replace(damage, severity=Severity.NOTE, message=f"{damage.message}; {why}")
+        yield excused(self.place, damage, "a running broker makes it when it needs it")
 
     def _data(self, segment: Segment, kind: kinds.FileKind) -> bytes | None:
+        assert segment.log is not None
         entry = segment.file(kind)
-        if entry is None and self.place.is_partial and segment.log is not None:
+        path = None if entry is None else entry.path
+        if entry is None and self.place.is_partial:
             # Only the log was named; what stands beside it was held against it all the same.
             path = sibling_file(segment.log.path, f".{kind.name}")
-            return None if path is None else self._content(path)
-        return self._read(entry)
+        return None if path is None else self._content(path, min(MOST_READ, index_limit(segment.log.size)))
+
+    def _size(self, segment: Segment, kind: kinds.FileKind, data: bytes) -> int:
+        """Of an index of which perhaps only the front was read."""
+        entry = segment.file(kind)
+        return len(data) if entry is None else max(entry.size, len(data))
 
     def _read(self, entry: FileEntry | None) -> bytes | None:
-        return None if entry is None else self._content(entry.path)
+        return None if entry is None else self._content(entry.path, _LARGEST_SMALL_FILE)
 
-    def _content(self, path: str) -> bytes | None:
+    def _content(self, path: str, limit: int) -> bytes | None:
         """A whole small file; None where it is gone or cannot be read, which is remembered."""
         with suppress(FileNotFoundError, KafkatoolError), open_source(path, self.guest) as source:
-            data = source.read(0, _LARGEST_SMALL_FILE)
+            data = source.read(0, limit)
             if not source.unreadable:
                 return data
             self.unreadable[path] = source.unreadable[0]
@@ -387,54 +397,10 @@ class _Judge:
             for entry in self._small(kinds.LEADER_EPOCHS):
                 for damage in epoch_file_problems(self._read(entry) or b"", []):
                     yield self._finding(None, entry.path, damage)
-        yield from self._topic_id()
-        yield from self._leftovers()
-
-    def _topic_id(self) -> _Numbered:
-        partition, view = self.place.partition, self.place.view
-        if view is None or not (view.is_known and view.is_complete) or self.place.key is None:
-            return
-        if partition.topic is None or partition.topic_id is None:
-            return
-        known = view.ids_of(partition.topic)
-        if partition.topic_id in known:
-            return
-        path = os.path.join(partition.path, kinds.PARTITION_METADATA.name)
-        message = "the cluster knows no topic of this id: a broker sets the partition aside as stray"
-        expected = known[-1] if known else "a topic that the cluster's metadata knows"
-        damage = state_damage(
-            FindingClass.BAD_METADATA, message, expected, partition.topic_id, severity=Severity.NO_START
-        )
-        yield self._finding(None, path, damage)
-
-    def _leftovers(self) -> _Numbered:
-        """Files that a broker resolves at its next start."""
-        for segment in self.place.partition.segments:
-            if segment.state is SegmentState.ORPHAN:
-                message = "indexes without their log: the log is lost, or was being deleted"
-                path = segment.files[0].path
-                damage = state_damage(FindingClass.MISSING_FILE, message, "a .log", "none")
-                damage = self._excused(damage, "a running broker may be swapping segments")
-                yield self._finding(None, path, replace(damage, first_offset=segment.base_offset))
-            elif not segment.is_live:
-                path = (segment.log or segment.files[0]).path
-                damage = self._excused(_leftover(segment), "a running broker may be at it")
-                yield self._finding(None, path, damage)
+        for problem in (*topic_id_problems(self.place), *leftover_problems(self.place)):
+            yield self._finding(None, problem.path, problem.damage)
 
 
 def _has_bad_offset(facts: LogFacts) -> bool:
     """An index that contradicts a wrong offset is not to blame for it."""
     return any(damage.kind is FindingClass.BAD_OFFSET for damage in facts.damages)
-
-
-def _leftover(segment: Segment) -> Damage:
-    effect = {
-        SegmentState.SWAP: "a broker puts it in the place of the segments that it covers",
-        SegmentState.CLEANED: "cleaning did not finish: a broker throws it away",
-    }.get(segment.state, "waiting to be deleted")
-    severity = Severity.DEGRADED if segment.state is SegmentState.SWAP else Severity.NOTE
-    message = f"left over ({segment.state}): {effect}"
-    damage = state_damage(
-        FindingClass.OVERLAP, message, "nothing", f"{len(segment.files)} files", severity=severity
-    )
-    return replace(damage, first_offset=segment.base_offset)

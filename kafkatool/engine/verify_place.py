@@ -34,10 +34,17 @@ class Place:
     is_partial: bool = False
     """Whether only some of its files were named, so that missing ones mean nothing."""
     logs: list[Segment] = field(init=False)
+    bases: list[int] = field(init=False)
+    """Base offsets of the live segments, in order: asked for with every finding."""
     faulty: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.bases = [segment.base_offset for segment in self.partition.live_segments]
         self.logs = [s for s in self.partition.segments if s.log is not None and s.state in _WALKED]
+        live = [at for at, segment in enumerate(self.logs) if segment.is_live]
+        if live and self.partition.state is PartitionState.DELETED:
+            # It was written to until its directory was renamed: its indexes end with preallocated zeros.
+            self.logs[live[-1]] = replace(self.logs[live[-1]], state=SegmentState.ACTIVE)
         self.logs += [
             Segment(entry.offset or 0, SNAPSHOT, (replace(entry, kind=kinds.LOG),))
             for entry in self.partition.other_files
@@ -63,26 +70,29 @@ class Place:
         if self.was_shut_down_cleanly:
             return True
         point = self.log_dir.recovery_points.get(self.key, 0)
-        bases = [s.base_offset for s in self.partition.live_segments]
-        floor = bisect_right(bases, point) - 1
-        return floor >= 0 and segment.base_offset < bases[floor]
+        floor = bisect_right(self.bases, point) - 1
+        return floor >= 0 and segment.base_offset < self.bases[floor]
 
 
 def place_finding(place: Place | None, file: str, damage: Damage, segment: Segment | None = None) -> Finding:
     """A finding with everything that is known about its place."""
     if place is None:
-        return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file, None, None))
+        return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file))
     partition = place.partition
     replicas = None
     if place.view is not None:
         replicas = place.view.replicas_of(partition.topic, partition.topic_id, partition.partition)
     meta = None if place.log_dir is None else place.log_dir.meta
+    node_id = None if meta is None else meta.node_id
+    advice = fix(damage, partition.path, file, replicas, node_id, place.bases)
+    if advice is not None and partition.state is PartitionState.DELETED:
+        advice = "nothing: a broker deletes this directory at its next start"
     return Finding(
         file,
         partition.topic,
         partition.partition,
         damage,
-        fix(damage, partition.path, file, replicas, None if meta is None else meta.node_id),
+        advice,
         replicas,
         None if segment is None else place.is_skipped_at_start(segment),
     )

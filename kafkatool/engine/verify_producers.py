@@ -54,15 +54,23 @@ class Trail:
     def has_marker(self) -> bool:
         return self.coordinator_epoch is not None
 
-    def append(self, header: BatchHeader) -> None:
-        """A data batch."""
-        self._take_epoch(header.producer_epoch)
-        last = header.last_offset
-        self.last = LastBatch(header.last_sequence, last, header.last_offset_delta)
-        self.timestamp_ms = header.max_timestamp
-        if header.is_transactional:
-            known = self.current or Transaction(header.base_offset, False)
-            self.current = Transaction(known.first_offset, known.has_records or header.records_count > 0)
+    def append(
+        self,
+        epoch: int,
+        last_sequence: int,
+        last_offset: int,
+        offset_delta: int,
+        timestamp_ms: int,
+        first_transactional: int,
+        has_records: bool,
+    ) -> None:
+        """Data batches of one epoch: the last of them, and the first that belongs to a transaction, or -1."""
+        self._take_epoch(epoch)
+        self.last = LastBatch(last_sequence, last_offset, offset_delta)
+        self.timestamp_ms = timestamp_ms
+        if first_transactional >= 0:
+            known = self.current or Transaction(first_transactional, False)
+            self.current = Transaction(known.first_offset, known.has_records or has_records)
 
     def end(self, header: BatchHeader, coordinator_epoch: int) -> Transaction | None:
         """A marker; returns the transaction that it ends, as far as it was seen."""
@@ -86,6 +94,13 @@ class Trail:
         coordinator = -1 if self.coordinator_epoch is None else self.coordinator_epoch
         first = -1 if self.current is None else self.current.first_offset
         return ProducerState(producer_id, self.epoch, *last, self.timestamp_ms, coordinator, first)
+
+
+def data_facts(header: BatchHeader) -> tuple[int, int, int, int, int, int, bool]:
+    """One data batch, as `Trail.append` takes it."""
+    last = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+    first = header.base_offset if header.is_transactional else -1
+    return header.producer_epoch, *last, first, header.is_transactional and header.records_count > 0
 
 
 def joined(a: Trail, b: Trail) -> Trail:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE
 from kafkatool.errors import FormatError, TooLarge
-from kafkatool.format.batch import BatchHeader
+from kafkatool.format.batch import HEADER_SIZE, BatchHeader
+from kafkatool.format.kernel.loops import records_hold
 from kafkatool.format.legacy import LegacyHeader, read_messages
-from kafkatool.format.record import read_records
+from kafkatool.format.record import read_body, read_records
 
 
 def read_marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | None:
@@ -35,6 +36,8 @@ def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) 
             for _ in read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE):
                 pass
             return None
+        if _holds(header, data):
+            return None
         problem = _record_order(header, data)
     except FormatError as error:
         kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
@@ -48,6 +51,14 @@ def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) 
     return Damage(
         kind, 0, 0, expected, found, message, severity, first_offset=first, last_offset=header.last_offset
     )
+
+
+def _holds(header: BatchHeader, data: memoryview) -> bool:
+    """Whether all is well, found out in no time; what is wrong, if not, is for `_record_order` to tell."""
+    try:
+        return records_hold(data[:HEADER_SIZE], read_body(header, data, max_inflated=DEFAULT_MAX_BATCH_SIZE))
+    except FormatError:
+        return False
 
 
 def _record_order(header: BatchHeader, data: memoryview) -> tuple[str, str, str] | None:

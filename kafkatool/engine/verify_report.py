@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.format.kinds import LEADER_EPOCHS
+from kafkatool.format.names import FileState, base_offset, split_state
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster_view import Replicas
@@ -30,9 +33,12 @@ _OF_THE_LOG = frozenset(
 _OF_INDEXES = (
     FindingClass.BAD_INDEX,
     FindingClass.STALE_INDEX,
-    FindingClass.BAD_SNAPSHOT,
     FindingClass.MISSING_FILE,
 )
+A_LOG = "a .log"
+"""What is expected where indexes stand without it: of all missing files the one that holds records."""
+THROWN_AWAY = "a broker throws it away and replays more of the log"
+"""What becomes of a snapshot that cannot be read; one that only contradicts the log is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,6 @@ class Finding:
     below_recovery_point: bool | None = None
     """Whether a broker that starts now would not look there; None where that cannot be told."""
 
-    @property
-    def is_of_the_log(self) -> bool:
-        return self.damage.kind in _OF_THE_LOG
-
 
 @dataclass(slots=True)
 class Summary:
@@ -60,7 +62,13 @@ class Summary:
     partitions: int = 0
     segments: int = 0
     skipped_segments: int = 0
+    deleted_partitions: int = 0
+    """Directories that wait to be deleted, and were left out."""
+    deleted_size: int = 0
+    """Bytes of the logs in them."""
     size: int = 0
+    total_size: int = 0
+    """Bytes of all logs, read or skipped or not in the sample."""
     batches: int = 0
     records: int = 0
     findings: dict[Severity, int] = field(default_factory=lambda: dict.fromkeys(Severity, 0))
@@ -68,6 +76,12 @@ class Summary:
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sample: float | None = None
+    is_interrupted: bool = False
+
+    @property
+    def is_empty_sample(self) -> bool:
+        """Whether there is something to check, and chance chose nothing of it."""
+        return self.sample is not None and not self.size and self.total_size > 0
 
     @property
     def worst(self) -> Severity | None:
@@ -75,25 +89,57 @@ class Summary:
 
 
 def fix(
-    damage: Damage, directory: str, file: str, replicas: Replicas | None, node_id: int | None
+    damage: Damage,
+    directory: str,
+    file: str,
+    replicas: Replicas | None = None,
+    node_id: int | None = None,
+    bases: Sequence[int] = (),
 ) -> str | None:
-    """The command to run next, or what to do where another copy makes every command unnecessary."""
+    """The command to run next, or what to do where another copy makes every command unnecessary.
+
+    `bases` is where the segments of the partition begin.
+    """
     if damage.severity is Severity.NOTE:
         return None
     import shlex
 
     where = shlex.quote(directory)
-    if damage.kind in _OF_THE_LOG:
-        others = [] if replicas is None else [node for node in replicas.isr if node != node_id]
-        if others and node_id is not None:
-            nodes = ", ".join(map(str, others))
-            return (
-                f"stop the broker, move {where} out of the log directory, start it: "
-                f"it fetches the partition again from {nodes}"
-            )
+    if damage.kind in _OF_THE_LOG or damage.expected == A_LOG:
+        if replicas is not None and node_id is not None and (better := _fetch(where, replicas, node_id)):
+            return better
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:
             return f"kafkatool recover --keep-after-damage DIR {where}"
         return f"kafkatool recover {where}"
+    if damage.kind is FindingClass.BAD_SNAPSHOT:
+        return _mend_snapshot(damage, where, file, bases)
     if damage.kind in _OF_INDEXES:
-        return f"kafkatool rebuild-index {where}"
+        # Leader epochs are no index, and what a cleaner left is not yet one: both are a start's business.
+        name, state = split_state(os.path.basename(file))
+        is_for_a_start = name == LEADER_EPOCHS.name or state is not FileState.LIVE
+        return f"kafkatool {'recover' if is_for_a_start else 'rebuild-index'} {where}"
     return f"kafkatool dump-log --format ndjson {shlex.quote(file)}" if os.path.isfile(file) else None
+
+
+def _mend_snapshot(damage: Damage, where: str, file: str, bases: Sequence[int]) -> str:
+    import shlex
+
+    if bases and base_offset(os.path.basename(file)) not in bases[1:]:
+        # It is none that a segment begins with, or what it was made from is not in the log any more.
+        return f"kafkatool recover {where}"
+    if THROWN_AWAY in damage.message:
+        return f"kafkatool rebuild-index {where}"
+    return f"kafkatool rebuild-index --force {shlex.quote(file)}"
+
+
+def _fetch(where: str, replicas: Replicas, node_id: int) -> str | None:
+    """How to get the partition from another node that has every committed record; None if none has."""
+    in_sync, eligible = replicas.others_in_sync(node_id), replicas.others_eligible(node_id)
+    if not in_sync and not eligible:
+        return None
+    nodes = ", ".join(map(str, in_sync or eligible))
+    text = (
+        f"stop the broker, move {where} out of the log directory, start it: "
+        f"it fetches the partition again from {nodes}"
+    )
+    return text if in_sync else f"let node {nodes} lead, an eligible leader replica; then {text}"

@@ -13,6 +13,7 @@ from itertools import pairwise
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.verify_producers import Aborted, Trail
+from kafkatool.engine.verify_report import THROWN_AWAY
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, ProducerState, read_snapshot
@@ -47,7 +48,7 @@ def snapshot_problems(
     try:
         states = read_snapshot(data)
     except FormatError as error:
-        message = f"{error}: a broker throws it away and replays more of the log"
+        message = f"{error}: {THROWN_AWAY}"
         yield state_damage(
             FindingClass.BAD_SNAPSHOT, message, error.expected, error.found, position=error.at, end=len(data)
         )

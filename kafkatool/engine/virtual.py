@@ -11,8 +11,11 @@ from contextlib import contextmanager
 
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
-from kafkatool.engine.source import ByteRange, Guest, Source, open_source, read_small_file
+from kafkatool.engine.source import ByteRange, Guest, Source, open_source
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
+
+SMALL_FILE = 64 << 20
 
 
 class Window:
@@ -41,6 +44,10 @@ class Window:
     def __exit__(self, *exc: object) -> None: ...
 
 
+class Unreadable(KafkatoolError):
+    """The disk does not give the bytes of a file."""
+
+
 class VirtualDirectory:
     """The files of a partition by name; what kafkatool kept itself is not among them."""
 
@@ -54,6 +61,8 @@ class VirtualDirectory:
         self._before = dict(self.files)
         self._guest = guest
         self._reasons: dict[str, str] = {}
+        self.unreadable: set[str] = set()
+        """Files as they are now in which the disk did not give everything that was asked for."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -66,11 +75,19 @@ class VirtualDirectory:
         return len(content) if isinstance(content, bytes) else content.end - content.start
 
     def read(self, name: str) -> bytes:
-        """The whole of a side file."""
+        """The whole of a side file. Raises Unreadable where the disk does not give it."""
         content = self.files[name]
-        if isinstance(content, bytes):
-            return content
-        return read_small_file(content.path, self._guest)[content.start : content.end]
+        return content if isinstance(content, bytes) else self._read(content)
+
+    def _read(self, content: Stretch) -> bytes:
+        with open_source(content.path, self._guest) as source:
+            data = source.read(0, SMALL_FILE)
+            if source.unreadable:
+                self.unreadable.add(content.path)
+                start, end = source.unreadable[0]
+                name = os.path.basename(content.path)
+                raise Unreadable(f"{name}: the disk does not give bytes {start} to {end - 1}")
+        return data[content.start : content.end]
 
     @contextmanager
     def open(self, name: str) -> Iterator[Source]:
@@ -79,6 +96,8 @@ class VirtualDirectory:
         assert isinstance(content, Stretch)
         with open_source(content.path, self._guest) as source:
             yield Window(source, content.start, content.end)
+            if source.unreadable:
+                self.unreadable.add(content.path)
 
     def write(self, name: str, content: bytes, why: str) -> None:
         self.files[name] = content
@@ -101,20 +120,28 @@ class VirtualDirectory:
         self._reasons[name] = self._reasons[target] = why
 
     def stages(self) -> list[tuple[Step, ...]]:
-        """What leads from the directory as it is to this one: removals, renames, and what is written."""
+        """What leads from the directory as it is to this one: removals, renames, and what is written.
+
+        An incomplete swap goes first: without the `.cleaned` files beside it, it would pass for a whole one.
+        Renames go offset by offset: between two that still have to be swapped, a broker deletes everything.
+        """
         moved = self._moved()
         gone = [name for name in sorted(self._before) if name not in self.files and name not in moved]
         removals = [remove(self._at(name), self._why(name)) for name in gone]
-        renames, writes = [], []
+        renames: dict[str, list[Step]] = {}
+        writes = []
         for source, target in moved.items():
             if target in self._before:
                 removals.append(remove(self._at(target), self._why(target)))
-            renames.append(rename(self._at(source), self._at(target), self._why(source)))
+            step = rename(self._at(source), self._at(target), self._why(source))
+            renames.setdefault(target.partition(".")[0], []).append(step)
         for name in sorted(self.files):
             content = self.files[name]
             if name not in moved.values() and not self._is_as_before(name, content):
                 writes.append(write(self._at(name), content, self._why(name)))
-        return [tuple(stage) for stage in (removals, renames, writes) if stage]
+        swaps = [step for step in removals if step.path.endswith(".swap")]
+        removals = [step for step in removals if step not in swaps]
+        return [tuple(stage) for stage in (swaps, removals, *renames.values(), writes) if stage]
 
     def _moved(self) -> dict[str, str]:
         """Files that are whole under another name, and no longer under their own."""
@@ -133,7 +160,10 @@ class VirtualDirectory:
             return True
         if before is None or isinstance(content, Stretch) or not isinstance(before, Stretch):
             return False
-        there = read_small_file(before.path, self._guest)
+        try:
+            there = self._read(before)
+        except Unreadable:
+            return False
         # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
         is_index = name.endswith(("index", ".log"))
         return there == content or (

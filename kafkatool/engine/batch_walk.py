@@ -1,0 +1,75 @@
+"""The batches of a stretch of a log as columns, many at once, and the damage among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.source import Source
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.columns import BatchColumns, read_batch_columns
+from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.legacy_columns import read_legacy_columns
+
+
+def walk_batches(
+    source: Source, start: int, end: int, max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+) -> Iterator[BatchColumns | Damage]:
+    """What begins between two positions, of which the first is the beginning of a batch."""
+    held: Batch | None = None
+    for item in scan_runs(source, start, max_batch_size=max_batch_size):
+        is_same = held is not None and isinstance(item, Damage) and item.position == held.position
+        if held is not None and not is_same:
+            yield one_batch(held, max_batch_size)
+        held = None  # where it is the same: intact, but not where it belongs
+        if item.position >= end:
+            return
+        if isinstance(item, Run):
+            yield _before(_of_run(item), end)
+        elif isinstance(item, Damage):
+            yield item
+        elif item.is_valid:
+            held = item
+    if held is not None:
+        yield one_batch(held, max_batch_size)
+
+
+def _of_run(run: Run) -> BatchColumns:
+    return read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
+
+
+def _before(columns: BatchColumns, end: int) -> BatchColumns:
+    count = int(np.searchsorted(columns.position, end))
+    return columns if count == len(columns.position) else BatchColumns(*(one[:count] for one in columns))
+
+
+def one_batch(batch: Batch, max_batch_size: int) -> BatchColumns | Damage:
+    """One good batch that is not in a run: of an old format, or right behind damage."""
+    header = batch.header
+    if isinstance(header, LegacyHeader):
+        return _legacy(batch, header, max_batch_size)
+    assert isinstance(header, BatchHeader)
+    fields = (batch.position, header.base_offset, header.size, *header[2:])
+    return BatchColumns(*(np.array([field], dtype=np.int64) for field in fields))
+
+
+def _legacy(batch: Batch, header: LegacyHeader, max_batch_size: int) -> BatchColumns | Damage:
+    end = batch.position + header.size
+    if batch.data is None:
+        what = f"{header.size} bytes"
+        return Damage(FindingClass.TOO_LARGE, batch.position, end, "fits into memory", what, "too large")
+    try:
+        pieces = [
+            (piece.batches, len(piece))
+            for piece in read_legacy_columns(header, batch.data, batch.position, max_inflated=max_batch_size)
+        ]
+    except FormatError as error:
+        expected, found = str(error.expected), str(error.found)
+        return Damage(FindingClass.BAD_RECORD, batch.position, end, expected, found, str(error))
+    if not pieces:
+        return Damage(FindingClass.BAD_RECORD, batch.position, end, "a message", "none", "an empty wrapper")
+    return pieces[0][0]._replace(records_count=np.array([sum(count for _batches, count in pieces)]))

@@ -1,0 +1,404 @@
+"""Append to real logs as fast as they take it, or at a pace, and measure everything on the way.
+
+Each writer is a process with partitions of its own. It sends a `Sample` every interval and a `Written` at the
+end; on SIGINT it ends early with what it has. `limits` tells what the bare disk would have done.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from kafkatool.engine.bench_load import Batches, Load, Pool, make_pool
+from kafkatool.engine.bench_place import Place, device_written, dirty_memory
+from kafkatool.engine.config import read_config
+from kafkatool.engine.fs import Disk, DiskFile, File
+from kafkatool.engine.histogram import Histogram
+from kafkatool.engine.log import Log
+from kafkatool.engine.log_loading import open_log
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.primitives import Buffer
+from kafkatool.format.release import Release
+
+_LOOK_EVERY = 64 << 20
+"""Bytes after which a writer looks whether the volume still has room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one writer did in one interval."""
+
+    seconds: float
+    length: float
+    records: int
+    size: int
+    p99_ns: int
+    dirty: int
+    writeback: int
+
+
+@dataclass(slots=True)
+class Written:
+    """What writers did in all; times in seconds, latencies in nanoseconds."""
+
+    records: int = 0
+    payload_size: int = 0
+    log_size: int = 0
+    seconds: float = 0.0
+    closing_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    write_seconds: float = 0.0
+    sync_seconds: float = 0.0
+    write_calls: int = 0
+    kernel_size: int = 0
+    """Bytes of pages that were dirtied, each time they were."""
+    device_size: int | None = None
+    """Bytes that reached the device meanwhile, whoever wrote them."""
+    service: Histogram = field(default_factory=Histogram)
+    response: Histogram = field(default_factory=Histogram)
+    syncs: Histogram = field(default_factory=Histogram)
+    is_cycled: bool = False
+    stopped: str | None = None
+
+    def add(self, other: Written) -> None:
+        for name in ("records", "payload_size", "log_size", "cpu_seconds", "write_seconds", "sync_seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.write_calls += other.write_calls
+        self.kernel_size += other.kernel_size
+        self.seconds = max(self.seconds, other.seconds)
+        self.closing_seconds = max(self.closing_seconds, other.closing_seconds)
+        for mine, others in (
+            (self.service, other.service),
+            (self.response, other.response),
+            (self.syncs, other.syncs),
+        ):
+            mine.add(others)
+        self.is_cycled = self.is_cycled or other.is_cycled
+        self.stopped = self.stopped or other.stopped
+
+
+# --- a disk that is timed -----------------------------------------------------------------------------
+
+
+class _TimedFile(DiskFile):
+    def __init__(self, path: str, flags: int, mode: int, into: Written) -> None:
+        super().__init__(path, flags, mode)
+        self._into = into
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        begun = time.perf_counter()
+        super().write_at(position, data)
+        self._into.write_seconds += time.perf_counter() - begun
+        self._into.write_calls += 1
+
+    def sync(self) -> None:
+        begun = time.perf_counter_ns()
+        super().sync()
+        taken = time.perf_counter_ns() - begun
+        self._into.sync_seconds += taken / 1e9
+        self._into.syncs.record(taken)
+
+
+class _TimedDisk(Disk):
+    """The disk, with a watch beside every write and sync."""
+
+    def __init__(self, into: Written) -> None:
+        self._into = into
+
+    def open(self, path: str) -> File:
+        return _TimedFile(path, 0, 0o644, self._into)
+
+    def create(self, path: str, *, mode: int = 0o644) -> File:
+        return _TimedFile(path, os.O_CREAT | os.O_EXCL, mode, self._into)
+
+
+# --- one writer ---------------------------------------------------------------------------------------
+
+
+class Writer:
+    def __init__(
+        self, load: Load, place: Place, number: int, pool: Pool, tell: Callable[[Any], None]
+    ) -> None:
+        self._load, self._place, self._tell = load, place, tell
+        self._batches = Batches(load, pool)
+        self.done = Written(is_cycled=pool.is_cycled)
+        self.stop: str | None = None
+        config = read_config(_settings(load), Release.V4_0)
+        self._logs = [
+            open_log(_TimedDisk(self.done), os.path.join(place.path, f"bench-{at}"), config, now_ms=_now())
+            for at in range(number, load.partitions, load.writers)
+        ]
+        self._share = _share(load, number)
+        self._key_size = load.key_size
+        self._value_size = load.record_size
+
+    def run(self) -> Written:
+        done, before = self.done, _usage()
+        done.write_seconds = done.sync_seconds = 0.0
+        done.syncs, kernel_before = Histogram(), _kernel_written()
+        begun = time.perf_counter_ns()
+        try:
+            self._append_all(begun)
+        except OSError as error:
+            self.stop = f"{error.filename or self._place.path}: {error.strerror}"
+        done.seconds = (time.perf_counter_ns() - begun) / 1e9
+        done.cpu_seconds = _usage() - before
+        for log in self._logs:
+            log.close()
+        done.closing_seconds = (time.perf_counter_ns() - begun) / 1e9
+        done.kernel_size = _kernel_written() - kernel_before
+        done.stopped = self.stop
+        return done
+
+    def _append_all(self, begun: int) -> None:
+        load, done, logs = self._load, self.done, self._logs
+        each_ns = 1e9 * load.writers / load.throughput if load.throughput > 0 else 0.0
+        interval_ns = load.reporting_interval_ms * 1_000_000
+        part, reported, number, look_at = Histogram(), begun, 0, _LOOK_EVERY
+        records_before = size_before = 0
+        clock = time.perf_counter_ns
+        while done.records < self._share and self.stop is None:
+            due = begun + int(done.records * each_ns) if each_ns else 0
+            if due and (early := due - clock()) > 0:
+                time.sleep(early / 1e9)
+            start = clock()
+            taken = self._append(logs[number % len(logs)])
+            end = clock()
+            number += 1
+            done.records += taken
+            done.service.record(end - start)
+            done.response.record(end - (due or start))
+            part.record(end - (due or start))
+            if end - reported >= interval_ns:
+                self._report(begun, reported, end, part, records_before, size_before)
+                records_before, size_before = done.records, done.log_size
+                part, reported = Histogram(), end
+            if done.log_size >= look_at:
+                look_at += _LOOK_EVERY
+                if self._place.room() <= 0:
+                    self.stop = "a tenth of the volume stays free"
+        end = clock()
+        if end > reported and done.records > records_before:
+            self._report(begun, reported, end, part, records_before, size_before)
+
+    def _append(self, log: Log) -> int:
+        now = _now()
+        data, count = self._batches.next(log.log_end_offset, now, self._share - self.done.records)
+        log.append_as_follower(data, now_ms=now)  # type: ignore[arg-type]
+        self.done.log_size += len(data)
+        self.done.payload_size += count * (self._key_size + self._value_size)
+        return count
+
+    def _report(
+        self, begun: int, since: int, now: int, part: Histogram, records_before: int, size_before: int
+    ) -> None:
+        dirty, writeback = dirty_memory()
+        self._tell(
+            Sample(
+                (now - begun) / 1e9,
+                (now - since) / 1e9,
+                self.done.records - records_before,
+                self.done.log_size - size_before,
+                part.percentile(99),
+                dirty,
+                writeback,
+            )
+        )
+
+
+def _settings(load: Load) -> dict[str, str]:
+    settings = {
+        "segment.bytes": load.segment_bytes,
+        "index.interval.bytes": load.index_interval_bytes,
+        "preallocate": str(load.preallocate).lower(),
+    }
+    if load.flush_messages:
+        settings["flush.messages"] = load.flush_messages
+    if load.flush_ms:
+        settings["flush.ms"] = load.flush_ms
+    return {name: str(value) for name, value in settings.items()}
+
+
+def _share(load: Load, number: int) -> int:
+    return load.num_records // load.writers + (number < load.num_records % load.writers)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _usage() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _kernel_written() -> int:
+    """Bytes that this process had the kernel write, or will have."""
+    try:
+        with open("/proc/self/io", encoding="ascii") as file:
+            fields = dict(line.split(": ") for line in file)
+        return int(fields["write_bytes"])
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
+# --- all writers --------------------------------------------------------------------------------------
+
+
+def append(load: Load, place: Place, payload: bytes | None, seed: int) -> Iterator[Sample | Written]:
+    """Run the writers; yields their samples, and last what they did together."""
+    context = multiprocessing.get_context("fork")
+    pipes: list[Connection] = []
+    workers = []
+    begin = context.Event()
+    for number in range(load.writers):
+        ours, theirs = context.Pipe(duplex=False)
+        worker = context.Process(
+            target=_work, args=(load, place, number, payload, seed + number, theirs, begin), daemon=True
+        )
+        worker.start()
+        theirs.close()
+        pipes.append(ours)
+        workers.append(worker)
+    device = os.stat(place.path).st_dev
+    before = device_written(device)
+    total = Written()
+    try:
+        for message in _messages(pipes, begin):
+            if isinstance(message, Written):
+                total.add(message)
+            elif isinstance(message, str):
+                raise KafkatoolError(message)
+            else:
+                yield message
+    finally:
+        for worker in workers:
+            worker.join(timeout=60)
+    after = device_written(device)
+    if before is not None and after is not None:
+        total.device_size = after - before
+    yield total
+
+
+def _messages(pipes: list[Connection], begin: Any) -> Iterator[Any]:
+    """Whatever the writers send, once all of them are ready; a Ctrl-C of ours is theirs too, so go on."""
+    open_pipes = list(pipes)
+    ready = 0
+    while open_pipes:
+        try:
+            for pipe in wait(open_pipes):
+                assert isinstance(pipe, Connection)
+                try:
+                    message = pipe.recv()
+                except EOFError:
+                    open_pipes.remove(pipe)
+                    continue
+                if message == "ready":
+                    ready += 1
+                    begin.set() if ready == len(pipes) else None
+                else:
+                    yield message
+        except KeyboardInterrupt:
+            continue
+
+
+def _work(
+    load: Load, place: Place, number: int, payload: bytes | None, seed: int, pipe: Connection, begin: Any
+) -> None:
+    """The life of a writer process."""
+    writer: Writer | None = None
+    is_stopped = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal is_stopped
+        is_stopped = True
+        if writer is not None:
+            writer.stop = writer.stop or "interrupted"
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        pool = make_pool(load, _share(load, number), seed, payload)
+        writer = Writer(load, place, number, pool, pipe.send)
+        writer.stop = "interrupted" if is_stopped else None
+        pipe.send("ready")
+        while not begin.wait(0.2) and writer.stop is None:
+            pass
+        pipe.send(writer.run())
+    except Exception as error:
+        pipe.send(str(error) or type(error).__name__)
+    finally:
+        pipe.close()
+        os._exit(0)
+
+
+# --- limits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What the bare disk did: until `write` had returned, and until all of it was synced."""
+
+    name: str
+    size: int
+    seconds: float
+    synced_seconds: float
+
+
+def limits(load: Load, place: Place, size: int, payload: bytes | None, seed: int) -> Iterator[Limit]:
+    """The same blocks written one behind the other to one file, and 4 KiB at a time all over it."""
+    path = os.path.join(place.path, "bench-limit")
+    plain = replace(load, pre_encoded=True, batches_per_append=1)
+    pool = make_pool(
+        plain, min(load.num_records, (64 << 20) // (load.record_size + load.key_size)), seed, payload
+    )
+    batches = Batches(plain, pool)
+    blocks = [bytes(batches.next(0, 0, 1 << 60)[0]) for _ in range(max(1, len(pool) // batches.records_each))]
+    each = load.flush_messages // batches.records_each if load.flush_messages else 0
+    size = min(size, max(0, place.room()))
+    fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        yield _sequential(fd, blocks, size, each)
+        yield _random(fd, size, seed, load, batches.records_each)
+    finally:
+        os.close(fd)
+        os.unlink(path)
+
+
+def _sequential(fd: int, blocks: list[bytes], size: int, sync_each: int) -> Limit:
+    begun, at, number = time.perf_counter(), 0, 0
+    while at < size:
+        at += os.pwrite(fd, blocks[number % len(blocks)], at)
+        number += 1
+        if sync_each and number % sync_each == 0:
+            os.fsync(fd)
+    accepted = time.perf_counter() - begun
+    os.fsync(fd)
+    return Limit("sequential write", at, accepted, time.perf_counter() - begun)
+
+
+_RANDOM_SECONDS = 5.0
+
+
+def _random(fd: int, size: int, seed: int, load: Load, records_each: int) -> Limit:
+    """For some seconds at most: a disk that is slow at this is very slow."""
+    import random
+
+    numbers = random.Random(seed)
+    block, pages = numbers.randbytes(4096), max(1, size // 4096)
+    sync_each = load.flush_messages * load.batch_size // (records_each * 4096) if load.flush_messages else 0
+    begun, number = time.perf_counter(), 0
+    while number < pages and (number % 64 or time.perf_counter() - begun < _RANDOM_SECONDS):
+        os.pwrite(fd, block, numbers.randrange(pages) * 4096)
+        number += 1
+        if sync_each and number % sync_each == 0:
+            os.fsync(fd)
+    accepted = time.perf_counter() - begun
+    os.fsync(fd)
+    return Limit("random 4 KiB writes", number * 4096, accepted, time.perf_counter() - begun)

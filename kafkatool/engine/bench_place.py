@@ -1,0 +1,169 @@
+"""Where a benchmark may write: a directory of its own, on a volume with room, beside no broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kafkatool.engine.space import mount_point
+from kafkatool.errors import Refused
+
+MARKER = ".kafkatool-bench"
+KEPT_FREE = 0.1
+"""Of the volume, always."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A directory that is ours. `made`: it was not there before."""
+
+    path: str
+    made: bool
+
+    def room(self) -> int:
+        """Bytes that may still be written."""
+        volume = os.statvfs(self.path)
+        return int((volume.f_bavail - volume.f_blocks * KEPT_FREE) * volume.f_frsize)
+
+    def clean_partitions(self) -> None:
+        """Remove what an earlier run has left."""
+        for name in os.listdir(self.path):
+            if name.startswith("bench-"):
+                path = os.path.join(self.path, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    def clean(self) -> None:
+        """Remove what was written, and the directory where we made it."""
+        self.clean_partitions()
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.path, MARKER))
+        if self.made:
+            with suppress(OSError):
+                os.rmdir(self.path)
+
+
+def take(path: str, needed: int, *, on_live_volume: bool) -> Place:
+    """The directory to write to; raises Refused where it holds anything else, or the volume is no place."""
+    path = os.path.abspath(path)
+    made = not os.path.isdir(path)
+    names = [] if made else os.listdir(path)
+    if names and MARKER not in names:
+        raise Refused(f"{path}: holds other data ({min(names)}); name an empty directory, or one to be made")
+    if made:
+        os.makedirs(path)
+    place = Place(path, made)
+    try:
+        if not on_live_volume and (holder := live_log_dir(os.stat(path).st_dev)):
+            raise Refused(
+                f"{path}: a broker uses {holder} on this volume; --on-live-volume if that may suffer"
+            )
+        if needed > place.room():
+            raise Refused(
+                f"{path}: {needed} bytes are to be written, {max(0, place.room())} may be: a tenth of the "
+                "volume stays free"
+            )
+    except Refused:
+        if made:
+            os.rmdir(path)
+        raise
+    with open(os.path.join(path, MARKER), "w", encoding="utf-8") as file:
+        file.write("written by kafkatool bench; everything here may be deleted\n")
+    return place
+
+
+def live_log_dir(device: int, proc: str = "/proc") -> str | None:
+    """A log directory on this device whose lock some process holds, as far as we may see; else None."""
+    try:
+        with open(f"{proc}/locks", encoding="ascii") as file:
+            locks = re.findall(r"POSIX +\S+ +WRITE (\d+) ([0-9a-f]+):([0-9a-f]+):(\d+)", file.read())
+    except OSError:
+        return None
+    for pid, major, minor, inode in locks:
+        if os.makedev(int(major, 16), int(minor, 16)) != device:
+            continue
+        with suppress(OSError):
+            for name in os.listdir(f"{proc}/{pid}/fd"):
+                link = os.readlink(f"{proc}/{pid}/fd/{name}")
+                if link.endswith("/.lock") and os.stat(link).st_ino == int(inode):
+                    return os.path.dirname(link)
+    return None
+
+
+def machine(path: str) -> dict[str, object]:
+    """What a result means nothing without."""
+    from kafkatool import __version__
+    from kafkatool.format import kernel
+
+    mount = mount_point(path)
+    device, kind, options = _mount(mount)
+    volume = os.statvfs(path)
+    return {
+        "kafkatool": __version__,
+        "kernel": kernel.name(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "mount": mount,
+        "device": device,
+        "file_system": kind,
+        "mount_options": options,
+        "volume_size": volume.f_blocks * volume.f_frsize,
+        "volume_free": volume.f_bavail * volume.f_frsize,
+        "dirty_ratio": _number("/proc/sys/vm/dirty_ratio"),
+        "dirty_background_ratio": _number("/proc/sys/vm/dirty_background_ratio"),
+    }
+
+
+def _mount(mount: str) -> tuple[str | None, str | None, str | None]:
+    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8") as file:
+        found = [line.split()[:4] for line in file if line.split()[1] == mount]
+        if found:
+            device, _mount_at, kind, options = found[-1]
+            return device, kind, options
+    return None, None, None
+
+
+def _cpu() -> str:
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _number(path: str) -> int | None:
+    with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+        return int(file.read())
+    return None
+
+
+def device_written(device: int) -> int | None:
+    """Bytes that were written to a block device so far, by everybody; None where nobody counts."""
+    path = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat"
+    with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as file:
+        return int(file.read().split()[6]) * 512
+    return None
+
+
+def dirty_memory() -> tuple[int, int]:
+    """Bytes of the page cache that are dirty, and that are being written, of the whole machine."""
+    found = {"Dirty": 0, "Writeback": 0}
+    with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            name, _colon, value = line.partition(":")
+            if name in found:
+                found[name] = int(value.split()[0]) * 1024
+    return found["Dirty"], found["Writeback"]
+
+
+def write_result(path: str, result: dict[str, object]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")

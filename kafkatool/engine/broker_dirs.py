@@ -1,0 +1,64 @@
+"""Which log directories belong to one broker: by its configuration, or by what says whose they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kafkatool.engine.logdir import LogDir
+from kafkatool.engine.paths import configured_log_dirs, is_configuration
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.format.java_text import parse_int
+from kafkatool.format.properties import read_properties
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredBroker:
+    """What a server.properties says of a broker's directories and id."""
+
+    log_dirs: frozenset[str]
+    node_id: int | None
+
+    def owns(self, log_dir: LogDir) -> bool:
+        return os.path.realpath(log_dir.path) in self.log_dirs
+
+
+def configured_brokers(paths: Iterable[str]) -> list[ConfiguredBroker]:
+    """The brokers whose configuration is among these paths."""
+    found = []
+    for path in paths:
+        if os.path.isfile(path) and is_configuration(path):
+            values = read_properties(read_small_file(path, Guest()))
+            node_id = parse_int(values.get("node.id") or values.get("broker.id") or "")
+            directories = frozenset(map(os.path.realpath, configured_log_dirs(path)))
+            found.append(ConfiguredBroker(directories, node_id))
+    return found
+
+
+def siblings(
+    log_dir: LogDir, log_dirs: Sequence[LogDir], brokers: Iterable[ConfiguredBroker]
+) -> tuple[list[LogDir], int | None]:
+    """All of these directories that are of the same broker as one of them, and its configured id."""
+    for broker in brokers:
+        if broker.owns(log_dir):
+            return [one for one in log_dirs if broker.owns(one)], broker.node_id
+    owner = _owner(log_dir)
+    return [one for one in log_dirs if one is log_dir or (owner is not None and _owner(one) == owner)], None
+
+
+def of_one_cluster(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> list[LogDir]:
+    """All of these directories but those that are known to be of another cluster than one of them."""
+    own = _cluster(log_dir)
+    return [one for one in log_dirs if own is None or _cluster(one) in (own, None)]
+
+
+def _cluster(log_dir: LogDir) -> str | None:
+    return None if log_dir.meta is None else log_dir.meta.cluster_id
+
+
+def _owner(log_dir: LogDir) -> tuple[str, int] | None:
+    meta = log_dir.meta
+    if meta is None or meta.cluster_id is None or meta.node_id is None:
+        return None
+    return meta.cluster_id, meta.node_id

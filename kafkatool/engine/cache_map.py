@@ -1,0 +1,281 @@
+"""What the page cache holds of logs, in Kafka's terms: partition by partition, so that memory is bounded.
+
+    map_targets(targets, …)   every partition with the maps of its files
+    cached_tail(…)            how far back from the end a log is in memory, in bytes, offsets and time
+    reading_from(…)           where a group at an offset would read, and how much of that is on the disk only
+
+Looking brings nothing into the cache: maps are asked of the kernel, and what is read of logs and indexes
+is read cache-neutrally. What vanishes meanwhile is left out, with a note.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, segment_extent
+from kafkatool.engine.locate import Search
+from kafkatool.engine.logdir import (
+    FileEntry,
+    Partition,
+    Problem,
+    Segment,
+    SegmentState,
+    read_files,
+    read_partition,
+)
+from kafkatool.engine.lookup import index_positions
+from kafkatool.engine.pagecache import PAGE
+from kafkatool.engine.paths import LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.residency import FileMap, map_path
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.names import parse_partition_directory
+
+
+@dataclass(frozen=True, slots=True)
+class MappedFile:
+    entry: FileEntry
+    map: FileMap
+
+
+@dataclass(frozen=True, slots=True)
+class MappedSegment:
+    """A segment, and those of its files that are still there."""
+
+    segment: Segment
+    files: tuple[MappedFile, ...]
+
+    @property
+    def log(self) -> MappedFile | None:
+        return next((file for file in self.files if file.entry.kind is kinds.LOG), None)
+
+
+@dataclass(frozen=True, slots=True)
+class MappedPartition:
+    """A partition with the maps of its files; `others` belong to no segment."""
+
+    partition: Partition
+    log_dir: str | None
+    segments: tuple[MappedSegment, ...]
+    others: tuple[MappedFile, ...]
+
+    @property
+    def files(self) -> Iterator[MappedFile]:
+        for segment in self.segments:
+            yield from segment.files
+        yield from self.others
+
+    @property
+    def live(self) -> list[MappedSegment]:
+        return [one for one in self.segments if one.segment.is_live and one.log is not None]
+
+
+@dataclass(slots=True)
+class Notes:
+    """What vanished, and what could not be asked, on the way."""
+
+    vanished: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    untold: int = 0
+
+    def add(self, path: str, error: OSError) -> None:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.vanished.append(path)
+        else:
+            self.failures.append(f"{path}: {error.strerror}")
+
+    def add_problems(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if problem.vanished:
+                self.vanished.append(problem.path)
+            elif not problem.is_malformed:
+                self.failures.append(f"{problem.path}: {problem.message}")
+
+
+# --- maps ---------------------------------------------------------------------------------------------
+
+
+def named_partitions(
+    targets: Iterable[Target], guest: Guest, notes: Notes
+) -> Iterator[tuple[Partition, str | None]]:
+    """The partitions behind what was named, one at a time, each with its log directory if that was named."""
+    loose = []
+    for target in targets:
+        if isinstance(target, LogDirTarget):
+            yield from ((one, target.path) for one in _partitions_in(target.path, guest, notes))
+        elif isinstance(target, PartitionTarget):
+            yield from ((one, None) for one in _listed(target.path, guest, notes))
+        else:
+            loose.append(target.path)
+    problems: list[Problem] = []
+    yield from ((one, None) for one in read_files(loose, problems))
+    notes.add_problems(problems)
+
+
+def _partitions_in(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
+    named = {name: parse_partition_directory(name) for name in os.listdir(path)}
+    order = sorted((known.topic or "", known.partition or 0, name) for name, known in named.items() if known)
+    for _topic, _number, name in order:
+        yield from _listed(os.path.join(path, name), guest, notes)
+
+
+def _listed(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
+    problems: list[Problem] = []
+    try:
+        yield read_partition(path, problems, guest)
+    except KafkatoolError as error:
+        if os.path.isdir(path):
+            notes.failures.append(str(error))
+        else:
+            notes.vanished.append(path)
+    notes.add_problems(problems)
+
+
+def map_targets(targets: Iterable[Target], guest: Guest, notes: Notes) -> Iterator[MappedPartition]:
+    """The maps of all that was named, a partition at a time."""
+    for partition, log_dir in named_partitions(targets, guest, notes):
+        yield map_partition(partition, log_dir, notes)
+
+
+def map_partition(
+    partition: Partition,
+    log_dir: str | None,
+    notes: Notes,
+    ask: Callable[[str], FileMap] = map_path,
+) -> MappedPartition:
+    def mapped(entries: Iterable[FileEntry]) -> Iterator[MappedFile]:
+        for entry in entries:
+            try:
+                found = ask(entry.path)
+            except OSError as error:
+                notes.add(entry.path, error)
+                continue
+            notes.untold += found.resident is None
+            yield MappedFile(entry, found)
+
+    segments = tuple(MappedSegment(one, tuple(mapped(one.files))) for one in partition.segments)
+    return MappedPartition(partition, log_dir, segments, tuple(mapped(partition.other_files)))
+
+
+# --- what it means ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a log that is in memory without a gap; None is unknown."""
+
+    size: int
+    segment: int
+    position: int
+    first_offset: int | None
+    last_offset: int | None
+    first_timestamp_ms: int | None
+    last_timestamp_ms: int | None
+
+
+def cached_tail(mapped: MappedPartition, guest: Guest) -> Tail | None:
+    """How far back from its end a log is in memory; None where not even its end is, or nobody tells."""
+    size, begins = 0, None
+    for one in reversed(mapped.live):
+        log = one.log
+        end = _data_end(one, guest)
+        if log is None or end == 0:  # an active segment may be empty yet
+            continue
+        first = log.map.tail_start(-(-end // PAGE))
+        start = min(first * PAGE, end)
+        if start < end:
+            begins, size = (one, start), size + end - start
+        if start:
+            break
+    if begins is None:
+        return None
+    offset, time_ms = _first_batch(begins[0], begins[1], guest)
+    filled = [one for one in mapped.live if one.log is not None and one.log.map.size]
+    last = segment_extent(filled[-1].segment, guest)
+    base = begins[0].segment.base_offset
+    return Tail(size, base, begins[1], offset, last.last_offset, time_ms, last.max_timestamp_ms)
+
+
+def _data_end(one: MappedSegment, guest: Guest) -> int:
+    """Where the batches of a log end: behind them a preallocated one has zeros, which nobody reads."""
+    log = one.log
+    if log is None:
+        return 0
+    is_preallocated = log.entry.allocated + PAGE < log.map.size
+    if one.segment.state is not SegmentState.ACTIVE or not is_preallocated:
+        return log.map.size
+    with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
+        position = last_indexed_position(source, one.segment, guest)
+        while (header := header_at(source, position)) is not None and header.size > 0:
+            position += header.size
+        return min(position, log.map.size)
+    return log.map.size
+
+
+def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | None, int | None]:
+    """Offset and time of the first batch that begins at or behind a position."""
+    log = one.log
+    if log is None:
+        return None, None
+    with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
+        position = 0
+        if start:
+            known = index_positions(log.entry.path, guest)
+            behind = [at for at in known if at >= start]
+            before = [at for at in known if at < start]
+            position = behind[0] if behind else (before[-1] if before else 0)
+        while (header := header_at(source, position)) is not None:
+            if position >= start:
+                base = header.base_offset if isinstance(header, BatchHeader) else header.offset
+                return base, first_timestamp(header)
+            position += header.size
+    return None, None
+
+
+# --- who is hurt --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Where a group would read next. `cold_size`: what of it, up to the end of the log, is not in memory."""
+
+    group: str
+    offset: int
+    segment: int | None
+    position: int | None
+    is_cached: bool | None
+    behind_size: int | None
+    cold_size: int | None
+
+
+def reading_from(mapped: MappedPartition, group: str, offset: int, guest: Guest) -> Reader:
+    """What a fetch of this group would meet. At the end of the log there is nothing to read yet."""
+    live = mapped.live
+    search = Search([one.segment for one in live], guest, 0)
+    try:
+        found = search.offset(max(offset, live[0].segment.base_offset)) if live else None
+    except (FileNotFoundError, KafkatoolError):
+        found = None
+    if found is None:
+        return Reader(group, offset, None, None, None, 0 if live else None, 0 if live else None)
+    behind = cold = 0
+    is_cached = None
+    for one in live:
+        log = one.log
+        if log is None or one.segment.base_offset < found.segment:
+            continue
+        start = found.position if one.segment.base_offset == found.segment else 0
+        if log.map.runs is None:
+            return Reader(group, offset, found.segment, found.position, None, None, None)
+        first, end = start // PAGE, log.map.pages
+        absent = end - first - log.map.resident_between(first, end)
+        if one.segment.base_offset == found.segment:
+            is_cached = log.map.resident_between(first, first + 1) == 1
+        behind += log.map.size - start
+        cold += min(absent * PAGE, log.map.size - start)
+    return Reader(group, offset, found.segment, found.position, is_cached, behind, cold)

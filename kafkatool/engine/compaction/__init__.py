@@ -1,0 +1,11 @@
+"""What a broker's log cleaner would do to a compacted partition, and the same done.
+
+    log = open_cleanable(directory, log_start=0, high_watermark=None, now_ms=now)      cleanable_log.py
+    dirty = dirty_range(log, checkpoint, config, now)                                  dirty_range.py
+    cleaned = clean(log, dirty, how, output)                                           cleaner.py
+    log = replaced(log, cleaned)                                                       for the next pass
+
+A pass maps the keys of the dirty range to their last offsets (offset_map.py), puts neighbouring segments
+together (grouping.py), asks of every batch and record whether it stays (record_filter.py, transactions.py),
+and writes what does (rewriting.py, cleaned_segment.py).
+"""

@@ -1,0 +1,277 @@
+"""A partition as the cleaner sees it: its segments, what is decided and replicated, who still writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkatool.engine.extent import first_timestamp
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.remote import list_names, status
+from kafkatool.engine.scan import Batch, Run, scan, scan_runs
+from kafkatool.engine.source import Guest, open_source, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import offset_index, time_index, txn_index
+from kafkatool.format.batch import BatchHeader, read_header
+from kafkatool.format.columns import read_batch_columns
+from kafkatool.format.names import segment_file
+from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.txn_index import AbortedTxn
+
+_LOG = re.compile(r"(\d{20})\.log")
+_SNAPSHOT = re.compile(r"(\d{20})\.snapshot")
+
+
+class CleanerStops(KafkatoolError):
+    """The cleaner cannot go on here: a broker's would throw, and leave the partition alone from then on."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class LastRecord(NamedTuple):
+    """What a producer wrote last."""
+
+    data_offset: int
+    """-1: nothing in its epoch."""
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSegment:
+    """One segment on the disk; of its indexes only what is in use counts."""
+
+    base_offset: int
+    path: str
+    size: int
+    modified_ns: int
+    offset_index_size: int
+    time_index_size: int
+    last_time_entry_ms: int
+    aborted: tuple[AbortedTxn, ...]
+
+    @property
+    def modified_ms(self) -> int:
+        return self.modified_ns // 1_000_000
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """That of the records, or of the file where they have none."""
+        return self.last_time_entry_ms if self.last_time_entry_ms >= 0 else self.modified_ms
+
+    def position_of(self, offset: int, guest: Guest) -> int:
+        """Where the index says to begin to look for an offset."""
+        index = _read_index(self.path, "index", guest)[: self.offset_index_size]
+        return offset_index.lookup(index, self.base_offset, offset).position
+
+    def next_offset(self, guest: Guest) -> int:
+        """The offset behind the last batch, by the last index entry and a walk from there."""
+        index = _read_index(self.path, "index", guest)[: self.offset_index_size]
+        start = offset_index.read_entry(index, len(index) - offset_index.ENTRY_SIZE).position if index else 0
+        end = self.base_offset
+        with open_source(self.path, guest) as source:
+            for item in scan(source, start, chain=True):
+                if isinstance(item, Damage) and item.ends_chain:
+                    break
+                if isinstance(item, Batch):
+                    end = item.header.last_offset + 1
+        return end
+
+
+@dataclass(frozen=True, slots=True)
+class CleanableLog:
+    """A partition; its last segment is the active one."""
+
+    segments: tuple[SourceSegment, ...]
+    log_start: int
+    log_end: int
+    last_stable_offset: int
+    producers: ProducerStates
+
+    @property
+    def active(self) -> SourceSegment:
+        return self.segments[-1]
+
+    def from_floor(self, start: int, end: int) -> list[SourceSegment]:
+        """The segments that begin below `end`, from the one on that holds `start`."""
+        if start == end:
+            return []
+        floor = max((one.base_offset for one in self.segments if one.base_offset <= start), default=start)
+        return [one for one in self.segments if floor <= one.base_offset < end]
+
+    def closed_from(self, start: int) -> list[SourceSegment]:
+        """All but the active one, from the one on that holds `start`."""
+        return [] if start > self.active.base_offset else self.from_floor(start, self.active.base_offset)
+
+    def aborted_from(self, start: int, end: int) -> list[AbortedTxn]:
+        """Aborted transactions that begin below `end`, by the indexes from the segment of `start` on."""
+        found: list[AbortedTxn] = []
+        floor = max((one.base_offset for one in self.segments if one.base_offset <= start), default=None)
+        if floor is None:
+            return found
+        for segment in self.segments:
+            if segment.base_offset < floor:
+                continue
+            for txn in segment.aborted:
+                if txn.last_offset >= self.log_start and txn.first_offset < end:
+                    found.append(txn)
+                if txn.last_stable_offset >= end:
+                    return found
+        return found
+
+    def timestamp_at(self, offset: int, guest: Guest) -> int | None:
+        """When the batch with an offset was begun, by its records; None where it is not there any more."""
+        for segment in reversed(self.segments):
+            if segment.base_offset > offset:
+                continue
+            with open_source(segment.path, guest) as source:
+                for item in scan(source, segment.position_of(offset, guest), chain=True):
+                    if isinstance(item, Batch) and item.header.last_offset >= offset:
+                        return first_timestamp(item.header)
+            break
+        return None
+
+    def active_producers(self, now_ms: int) -> dict[int, LastRecord]:
+        """Those whose last batch must stay, for as long as a broker remembers them."""
+        self.producers.expire(now_ms)
+        return {
+            producer_id: LastRecord(one.batches[-1].last_offset if one.batches else -1, one.epoch)
+            for producer_id, one in self.producers.producers.items()
+        }
+
+
+def open_cleanable(
+    directory: str,
+    *,
+    log_start: int | None = None,
+    high_watermark: int | None = None,
+    now_ms: int,
+    guest: Guest | None = None,
+) -> CleanableLog:
+    """Read what the cleaner needs of a partition directory; None: the first segment, the log's end.
+
+    Raises KafkatoolError where there is no segment, or producers cannot be told from the log.
+    """
+    guest = guest or Guest(cache_keep=True)
+    names = list_names(directory)
+    bases = sorted(int(match[1]) for match in map(_LOG.fullmatch, names) if match)
+    if not bases:
+        raise KafkatoolError(f"{directory}: no segments")
+    segments = tuple(
+        source_segment(os.path.join(directory, segment_file(base, ".log")), guest) for base in bases
+    )
+    start = max(bases[0], log_start or 0)
+    snapshots = sorted((int(match[1]) for match in map(_SNAPSHOT.fullmatch, names) if match), reverse=True)
+    states, end = _replayed(directory, segments, snapshots, start, now_ms, guest)
+    watermark = end if high_watermark is None else max(start, min(high_watermark, end))
+    unstable = states.first_unstable_offset(watermark)
+    stable = watermark if unstable is None else min(unstable, watermark)
+    return CleanableLog(segments, start, end, stable, states)
+
+
+def source_segment(path: str, guest: Guest) -> SourceSegment:
+    """What name, size and side files say of a segment."""
+    found = status(path)
+    base = int(os.path.basename(path)[:20])
+    offsets = _read_index(path, "index", guest)
+    times = _read_index(path, "timeindex", guest)
+    time_end = time_index.entries_end(times)
+    last_time = time_index.read_entry(times, time_end - time_index.ENTRY_SIZE) if time_end else None
+    return SourceSegment(
+        base_offset=base,
+        path=path,
+        size=found.st_size,
+        modified_ns=found.st_mtime_ns,
+        offset_index_size=offset_index.entries_end(offsets),
+        time_index_size=time_end,
+        last_time_entry_ms=last_time.timestamp_ms if last_time else -1,
+        aborted=tuple(txn_index.read_entries(_read_index(path, "txnindex", guest))),
+    )
+
+
+def _read_index(path: str, extension: str, guest: Guest) -> bytes:
+    """All of a side file; nothing where there is none."""
+    try:
+        return read_small_file(path.removesuffix("log") + extension, guest)
+    except FileNotFoundError:
+        return b""
+
+
+def _replayed(
+    directory: str,
+    segments: tuple[SourceSegment, ...],
+    snapshots: Iterable[int],
+    start: int,
+    now_ms: int,
+    guest: Guest,
+) -> tuple[ProducerStates, int]:
+    """The producers at the end of the log, and where that is."""
+    states = ProducerStates()
+    states.clear(start)
+    for offset in snapshots:
+        try:
+            rows = read_snapshot(
+                read_small_file(os.path.join(directory, segment_file(offset, ".snapshot")), guest)
+            )
+        except (FormatError, FileNotFoundError):
+            continue
+        if offset > start:
+            states.load(rows, offset, now_ms)
+            break
+    end = _replay(states, segments, guest)
+    return states, end
+
+
+def _replay(states: ProducerStates, segments: tuple[SourceSegment, ...], guest: Guest) -> int:
+    """Count all batches behind the state; the offset behind the last one."""
+    known, end = states.end_offset, segments[-1].base_offset
+    floor = max((one.base_offset for one in segments if one.base_offset <= known), default=0)
+    for segment in segments:
+        if segment.base_offset < floor:
+            continue
+        with open_source(segment.path, guest) as source:
+            for item in scan_runs(source, segment.position_of(known, guest), chain=True):
+                if isinstance(item, Damage):
+                    # A broker cuts its last segment at a batch that it cannot prove, and no other.
+                    if item.ends_chain or segment is segments[-1]:
+                        break
+                    continue
+                last, batches = _of_producers(item, known)
+                end = max(end, last + 1)
+                for position, header, data in batches:
+                    try:
+                        states.replay(state_batch(header, data))
+                    except (LogRefusal, FormatError) as error:
+                        raise CleanerStops(segment.path, position, str(error)) from None
+    return end
+
+
+_Placed = tuple[int, BatchHeader, bytes | memoryview]
+"""A batch and its position."""
+
+
+def _of_producers(item: Run | Batch, known: int) -> tuple[int, list[_Placed]]:
+    """The last offset, and the batches of producers with ids that reach to offset `known`."""
+    if isinstance(item, Batch):
+        header, last = item.header, item.header.last_offset
+        if isinstance(header, BatchHeader) and header.producer_id >= 0 and last >= known:
+            return last, [(item.position, header, item.data or b"")]
+        return last, []
+    run, window = item, memoryview(item.window)
+    columns = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
+    rows = np.flatnonzero((columns.producer_id >= 0) & (columns.last_offset >= known)).tolist()
+    found: list[_Placed] = []
+    for position, size in zip(columns.position[rows].tolist(), columns.size[rows].tolist(), strict=True):
+        start = position - run.position + run.start
+        found.append((position, read_header(window, start), window[start : start + size]))
+    return int(columns.last_offset[-1]), found

@@ -1,0 +1,235 @@
+"""The last offset of every key of the dirty range, or of as much of it as the map has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
+from kafkatool.engine.compaction.dirty_range import DirtyRange
+from kafkatool.engine.compaction.transactions import CleanedTransactions
+from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.source import Guest
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
+from kafkatool.format.columns import Column, RecordColumns, RecordDecoder
+from kafkatool.format.java_text import INT_MAX, LONG_MAX
+from kafkatool.format.kernel import loops
+from kafkatool.format.kernel.verdicts import IS_SUPERSEDED, IS_TAKEN
+from kafkatool.format.primitives import Buffer
+from kafkatool.format.schema.control import read_control_type
+
+DEFAULT_DEDUPE_BUFFER = 128 << 20
+DEFAULT_LOAD_FACTOR = 0.9
+SLOT_SIZE = 24  # a broker's: an MD5 sum and an offset
+_MOST_MARKS = 64 << 20
+"""A byte each; a range of more offsets than these goes without."""
+
+
+def map_capacity(
+    dedupe_buffer: int = DEFAULT_DEDUPE_BUFFER, threads: int = 1, load_factor: float = DEFAULT_LOAD_FACTOR
+) -> int:
+    """How many keys the map of one cleaner thread takes."""
+    return int(min(dedupe_buffer // threads, INT_MAX) // SLOT_SIZE * load_factor)
+
+
+def needed_buffer(keys: int, threads: int = 1, load_factor: float = DEFAULT_LOAD_FACTOR) -> int | None:
+    """The smallest log.cleaner.dedupe.buffer.size that takes so many keys in one pass; None: none does.
+
+    A map is full when a record comes and it has no room for one key more, be it a known one.
+    """
+    low, high = 0, INT_MAX * threads
+    if map_capacity(high, threads, load_factor) <= keys:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if map_capacity(middle, threads, load_factor) > keys:
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+@dataclass(slots=True)
+class OffsetMap:
+    """`latest`: the last offset that was taken in; records behind it stay whatever their key."""
+
+    capacity: int
+    keys: loops.KeyOffsets = field(default_factory=loops.KeyOffsets)
+    latest: int = -1
+    is_full: bool = False
+    first: int = 0
+    marks: NDArray[np.uint8] | None = None
+    """Of every record from offset `first` on, whether it was taken in, and a later one of its key."""
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next cleaning begins."""
+        return self.latest + 1
+
+    @property
+    def key_count(self) -> int:
+        return len(self.keys)
+
+    def take(self, some: DirtyKeys) -> int:
+        """Take in keys while there is room; returns the row of the first one that has none."""
+        if self.marks is not None and not _is_rising(some, self.latest, self.first + len(self.marks)):
+            self.marks = None  # they tell nothing of offsets that go to and fro
+        if self.marks is None:
+            return self.keys.put(some.data, some.starts, some.sizes, some.offsets, self.capacity)
+        fields = (some.data, some.starts, some.sizes, some.offsets)
+        return self.keys.put_marking(*fields, self.capacity, self.first, self.marks)
+
+    def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
+        """The last offset of each of these keys, or one behind all; -1 for null and for a key unknown here.
+
+        What a mark tells of the record at an offset need not be looked up.
+        """
+        if self.marks is not None:
+            at = offsets - self.first
+            is_marked = (at >= 0) & (at < len(self.marks))
+            marks = self.marks[np.where(is_marked, at, 0)] * is_marked
+            found: Column = np.where(marks & IS_SUPERSEDED, LONG_MAX, offsets)
+            sizes = np.where(marks & IS_TAKEN, -1, sizes)
+            if (sizes >= 0).any():
+                looked_up = np.empty(len(starts), dtype=np.int64)
+                self.keys.get(data, starts, sizes, looked_up)
+                found = np.where(marks & IS_TAKEN, found, looked_up)
+            return found
+        found = np.empty(len(starts), dtype=np.int64)
+        self.keys.get(data, starts, sizes, found)
+        return found
+
+    def move_to(self, offset: int, start: int) -> None:
+        if offset >= start:
+            self.latest = max(self.latest, offset)
+
+
+def _is_rising(some: DirtyKeys, after: int, end: int) -> bool:
+    """Whether offsets rise, all of them between these."""
+    offsets = some.offsets
+    return not len(offsets) or bool(after < offsets[0] and offsets[-1] < end and (np.diff(offsets) > 0).all())
+
+
+class DirtyKeys(NamedTuple):
+    """Some records of the dirty range: sizes of -1 are keys that do not count."""
+
+    data: Buffer
+    starts: Column
+    sizes: Column
+    offsets: Column
+    batch: Column
+    """The row of `batch_ends` that a record belongs to."""
+    batch_ends: Column
+
+    @property
+    def last_offset(self) -> int:
+        return int(self.batch_ends[-1])
+
+    def offset_before(self, row: int) -> int:
+        """How far a map reaches that is full at this row: to the last key, or the batch before, if more."""
+        ends: list[int] = self.batch_ends[: int(self.batch[row])][-1:].tolist()
+        taken: list[int] = self.offsets[:row][self.sizes[:row] >= 0][-1:].tolist()
+        return max([*ends, *taken], default=-1)
+
+
+def build_offset_map(log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest) -> OffsetMap:
+    """Read the dirty range; raise CleanerStops where it cannot be read."""
+    offsets = OffsetMap(capacity, first=dirty.first_dirty)
+    span = dirty.first_uncleanable - dirty.first_dirty
+    if 0 < span <= _MOST_MARKS:
+        offsets.marks = np.zeros(span, dtype=np.uint8)
+    for some in dirty_keys(log, dirty, guest):
+        taken = offsets.take(some)
+        if taken < len(some.sizes):
+            offsets.is_full = True
+            offsets.move_to(some.offset_before(taken), dirty.first_dirty)
+            break
+        offsets.move_to(some.last_offset, dirty.first_dirty)
+    return offsets
+
+
+def dirty_keys(log: CleanableLog, dirty: DirtyRange, guest: Guest) -> Iterator[DirtyKeys]:
+    """All keys of the dirty range, in order; raise CleanerStops where it cannot be read."""
+    return _Reading(log, dirty, guest).keys()
+
+
+class _Reading:
+    def __init__(self, log: CleanableLog, dirty: DirtyRange, guest: Guest) -> None:
+        self.log = log
+        self.start = dirty.first_dirty
+        self.end = dirty.first_uncleanable
+        self.guest = guest
+        self.transactions = CleanedTransactions()
+
+    def keys(self) -> Iterator[DirtyKeys]:
+        self.transactions.add(self.log.aborted_from(self.start, self.end))
+        segments = self.log.from_floor(self.start, self.end)
+        ends = [*(one.base_offset for one in segments[1:]), self.end]
+        decoder = RecordDecoder()
+        for segment, end in zip(segments, ends, strict=False):
+            for item in walk(segment, decoder, self.guest, segment.position_of(self.start, self.guest)):
+                if isinstance(item, Stretch):
+                    yield self._of_batches(item.columns, segment)
+                else:
+                    yield self._of_messages(item, segment)
+            nothing = np.empty(0, dtype=np.int64)
+            # Over offsets that nobody has.
+            yield DirtyKeys(b"", nothing, nothing, nothing, nothing, np.array([end - 1]))
+
+    def _of_batches(self, columns: RecordColumns, segment: SourceSegment) -> DirtyKeys:
+        """Those of aborted transactions and markers have no keys."""
+        batches = columns.batches
+        has_keys = np.ones(len(batches.position), dtype=bool)
+        for row, is_control, can_go in judge_transactions(columns, self.transactions, segment):
+            has_keys[row] = not (is_control or can_go)
+        sizes = columns.key_size
+        is_dirty = columns.offset >= self.start
+        if not (has_keys.all() and is_dirty.all()):
+            sizes = np.where(has_keys[columns.batch] & is_dirty, sizes, -1)
+        return DirtyKeys(
+            columns.data, columns.key_start, sizes, columns.offset, columns.batch, batches.last_offset
+        )
+
+    def _of_messages(self, entry: LegacyEntry, segment: SourceSegment) -> DirtyKeys:
+        try:
+            records = list(records_of(entry.header, entry.data))
+        except FormatError as error:
+            raise CleanerStops(segment.path, entry.position, str(error)) from None
+        data, starts, sizes = joined_keys([one.key if one.offset >= self.start else None for one in records])
+        offsets = np.array([one.offset for one in records], dtype=np.int64)
+        last = np.array([entry.header.last_offset], dtype=np.int64)
+        return DirtyKeys(data, starts, sizes, offsets, np.zeros_like(offsets), last)
+
+
+def joined_keys(keys: Sequence[bytes | None]) -> tuple[bytes, Column, Column]:
+    """Keys behind one another, where each begins, and its size."""
+    sizes = np.array([-1 if key is None else len(key) for key in keys], dtype=np.int64)
+    ends = np.cumsum(np.maximum(sizes, 0))
+    return b"".join(key or b"" for key in keys), ends - np.maximum(sizes, 0), sizes
+
+
+def judge_transactions(
+    columns: RecordColumns, transactions: CleanedTransactions, segment: SourceSegment
+) -> list[tuple[int, bool, bool]]:
+    """Of every control or transactional batch: its row, whether it is a control batch, whether it can go."""
+    batches, judged = columns.batches, []
+    for row in np.flatnonzero(batches.attributes & (CONTROL_MASK | TRANSACTIONAL_MASK)).tolist():
+        producer_id, last = int(batches.producer_id[row]), int(batches.last_offset[row])
+        if not batches.attributes[row] & CONTROL_MASK:
+            judged.append((row, False, transactions.data(producer_id, last)))
+            continue
+        kind = None
+        if batches.records_count[row]:
+            record = int(np.searchsorted(columns.batch, row))
+            try:
+                kind = read_control_type(columns.key(record))
+            except FormatError as error:
+                raise CleanerStops(segment.path, int(batches.position[row]), str(error)) from None
+        judged.append((row, True, transactions.control(producer_id, last, kind)))
+    return judged

@@ -1,0 +1,114 @@
+"""Put a compacted partition where it is wanted: as a directory of its own, or in the place of the old one.
+
+In place, by a broker's own protocol, so that a broker that starts in the middle finds the old log or the new:
+
+    write     B.log.cleaned …            a crash: .cleaned files are removed, the old log stands
+    rename    .cleaned to .swap          the highest base first; a crash: the same, as long as one is .cleaned
+    remove    the old segments           a crash: the .swap files take their place
+    rename    .swap to the final names   the highest base first: a broker that starts now deletes what lies
+                                         among the ranges of .swap files, so none of the new may
+    write     cleaner-offset-checkpoint  a crash: the range is cleaned again
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from kafkatool.engine.compaction.passes import Compacted
+from kafkatool.engine.fs import Files
+from kafkatool.engine.plan import Plan, Step, Stretch, remove, rename, write
+from kafkatool.engine.source import Guest, open_source, read_small_file
+from kafkatool.errors import Refused
+from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
+from kafkatool.format.names import segment_file
+
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+_EXTENSIONS = ("log", "index", "timeindex", "txnindex")
+_COPIED = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
+)
+_CHUNK = 1 << 20
+
+
+def write_partition(done: Compacted, source: str, target: str, files: Files, guest: Guest) -> None:
+    """Make `target`, which must not be there: the compacted segments, and all that stays as it was."""
+    if os.path.lexists(target):
+        raise Refused(f"{target}: is there already")
+    directory = done.directory or f"{target}.kafkatool-new"
+    if done.directory is None:
+        files.make_directory(directory)
+    gone = _replaced_names(done)
+    for name in sorted(os.listdir(source)):
+        if _COPIED.fullmatch(name) and name not in gone:
+            _copy(os.path.join(source, name), os.path.join(directory, name), files, guest)
+    files.sync_directory(directory)
+    files.rename(directory, target)
+    files.sync_directory(os.path.dirname(os.path.abspath(target)))
+
+
+def _replaced_names(done: Compacted) -> set[str]:
+    """Files of the segments that were cleaned, and the producers' snapshots of those that are no more."""
+    names = set()
+    for bases, base in done.groups:
+        for old in bases:
+            names |= {segment_file(old, f".{extension}") for extension in _EXTENSIONS}
+            if old != base:
+                names.add(segment_file(old, ".snapshot"))
+    return names
+
+
+def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
+    file = files.create(target)
+    try:
+        with open_source(source, guest) as opened:
+            position = 0
+            while piece := opened.read(position, _CHUNK):
+                file.write_at(position, piece)
+                position += len(piece)
+        file.sync()
+    finally:
+        file.close()
+    files.set_mtime(target, os.stat(source).st_mtime_ns)
+
+
+def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, int], guest: Guest) -> Plan:
+    """The stages that put the segments of the last pass in the place of the old ones."""
+    assert done.directory is not None
+    new = {base: _files_of(done.directory, base) for _bases, base in done.groups}
+    cleaned, swapped, final = [], [], []
+    for base in sorted(new, reverse=True):
+        stage, last = [], []
+        for name in new[base]:
+            path, content = os.path.join(source, name), os.path.join(done.directory, name)
+            size = os.path.getsize(content)
+            cleaned.append(write(f"{path}.cleaned", Stretch(content, 0, size), "what the cleaner keeps"))
+            stage.append(rename(f"{path}.cleaned", f"{path}.swap", "all of it is written"))
+            last.append(rename(f"{path}.swap", path, "takes the place of the old one"))
+        swapped.append(tuple(stage))
+        final.append(tuple(last))
+    names = sorted(name for name in _replaced_names(done) if os.path.lexists(os.path.join(source, name)))
+    removed = tuple(remove(os.path.join(source, name), "cleaned") for name in names)
+    checkpoint = _checkpoint_step(log_dir, partition, done.passes[-1].cleaned.end_offset, guest)
+    stages = (tuple(cleaned), *swapped, removed, *final, (checkpoint,))
+    return Plan("compact", log_dir, stages)
+
+
+def _files_of(directory: str, base: int) -> list[str]:
+    names = (segment_file(base, f".{extension}") for extension in _EXTENSIONS)
+    return [name for name in names if os.path.exists(os.path.join(directory, name))]
+
+
+def _checkpoint_step(log_dir: str, partition: tuple[str, int], offset: int, guest: Guest) -> Step:
+    path = os.path.join(log_dir, CLEANER_CHECKPOINT)
+    entries = [one for one in read_checkpoint(log_dir, guest) if (one.topic, one.partition) != partition]
+    content = write_offset_checkpoint([*entries, PartitionOffset(*partition, offset)])
+    return write(path, content, f"cleaned up to {offset}")
+
+
+def read_checkpoint(log_dir: str, guest: Guest) -> list[PartitionOffset]:
+    """Up to where each partition is cleaned; nothing where there is no such file."""
+    try:
+        return read_offset_checkpoint(read_small_file(os.path.join(log_dir, CLEANER_CHECKPOINT), guest))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,30 @@
+"""Which keys, and beginnings of keys, have most for the cleaner to remove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafkatool.engine.compaction.cleanable_log import SourceSegment
+from kafkatool.engine.compaction.record_filter import Judged
+from kafkatool.engine.compaction.walking import Stretch
+from kafkatool.engine.stats_keys import Keys, ranks_of
+from kafkatool.format.kernel.verdicts import Fate
+
+_SUPERSEDED, _TOMBSTONE = int(Fate.SUPERSEDED), int(Fate.TOMBSTONE)
+
+
+@dataclass(slots=True)
+class Waste:
+    """Watches a pass; a record's bytes are those of its key and value."""
+
+    keys: Keys = field(default_factory=Keys)
+
+    def watch(self, stretch: Stretch, judged: Judged, _segment: SourceSegment) -> None:
+        columns = stretch.columns
+        rows = np.flatnonzero((judged.fate == _SUPERSEDED) | (judged.fate == _TOMBSTONE))
+        if len(rows):
+            starts, sizes = columns.key_start[rows], columns.key_size[rows]
+            both = sizes + np.maximum(columns.value_size[rows], 0)
+            self.keys.add(columns.data, starts, sizes, both, ranks_of(columns.offset[rows], 0))

@@ -1,0 +1,164 @@
+"""Where exported records go: whole files or none, and a list of those that are done.
+
+A file is written under another name, `.<name>.tmp`, synced and renamed. In a directory,
+`_kafkatool_export.json` tells for every finished file which log it came from and how that looked, so that a
+second run knows what it need not do again. Names that begin with a dot or an underscore are passed over by
+readers of data sets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from kafkatool.engine.fs import File, Files, replace_file
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.primitives import Buffer
+
+MANIFEST = "_kafkatool_export.json"
+_VERSION = 1
+
+
+class Sink:
+    """A file to write to from front to back, which gets its name only when it is whole."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.path = path
+        self._files = files
+        directory, name = os.path.split(path)
+        self._temporary = os.path.join(directory, f".{name}.tmp")
+        with suppress(FileNotFoundError):
+            files.unlink(self._temporary)  # of a run that was interrupted
+        self._file: File | None = files.create(self._temporary)
+        self._at = 0
+        self.closed = False  # what writers of files ask for
+
+    def write(self, data: Buffer) -> int:
+        view = memoryview(data).cast("B")
+        if self._file is not None:  # else it was given up, and its writer does not know yet
+            self._file.write_at(self._at, view)
+            self._at += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """Everything is handed over at once."""
+
+    def close(self) -> None:
+        """Whoever writes may close it; it is finished by `commit` alone."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def commit(self) -> None:
+        """From now on it is there."""
+        assert self._file is not None
+        self._file.sync()
+        self._files.rename(self._temporary, self.path)
+        self._files.sync_directory(os.path.dirname(self.path) or ".")
+        self._file.close()
+        self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            with suppress(OSError):
+                self._files.unlink(self._temporary)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A log as it was when it was exported, and how it was asked for."""
+
+    log: str
+    size: int
+    mtime_ns: int
+    inode: int
+    log_start: int
+    """First offset that was not hidden as deleted, as far as it bears on this log."""
+    settings: str
+
+    @classmethod
+    def of(cls, path: str, base_offset: int, log_start: int, settings: str) -> Origin:
+        """Raises OSError where the log is gone."""
+        found = os.stat(path)
+        return cls(
+            os.path.abspath(path),
+            found.st_size,
+            found.st_mtime_ns,
+            found.st_ino,
+            max(base_offset, log_start),
+            settings,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One finished file."""
+
+    origin: Origin
+    rows: int
+    is_final: bool
+    """Nothing was hidden that may be shown later."""
+    worst: str | None = None
+    """The severity of the worst damage that was met."""
+
+
+class Manifest:
+    """What is done in a directory; written anew after every file."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._done: dict[str, Done] = _read(os.path.join(directory, MANIFEST))
+
+    def finished(self, name: str, origin: Origin) -> Done | None:
+        """The entry of a file that need not be written again."""
+        done = self._done.get(name)
+        if done is None or not done.is_final or done.origin != origin:
+            return None
+        return done if os.path.exists(os.path.join(self._directory, name)) else None
+
+    def put(self, name: str, done: Done) -> None:
+        self._done[name] = done
+        content = {
+            "version": _VERSION,
+            "files": {name: asdict(one) for name, one in sorted(self._done.items())},
+        }
+        replace_file(
+            self._files,
+            os.path.join(self._directory, MANIFEST),
+            json.dumps(content, indent=1).encode() + b"\n",
+        )
+
+
+def _read(path: str) -> dict[str, Done]:
+    """What cannot be read is as if it were not there: then everything is done again."""
+    try:
+        content: Any = json.loads(read_small_file(path, Guest()))
+        if content["version"] != _VERSION:
+            return {}
+        return {str(name): _done(entry) for name, entry in content["files"].items()}
+    except (FileNotFoundError, KafkatoolError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _done(entry: dict[str, Any]) -> Done:
+    origin = Origin(**{field.name: entry["origin"][field.name] for field in fields(Origin)})
+    return Done(origin, int(entry["rows"]), bool(entry["is_final"]), entry["worst"])

@@ -1,0 +1,74 @@
+"""Times in a histogram of high dynamic range: every value to within 1/128, whatever its size.
+
+A loop that waits for each answer before it asks again never sees the requests that would have come meanwhile:
+one stall counts once, where many clients would have felt it. `corrected` adds those that were left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+_BITS = 7
+_STEPS = 1 << _BITS
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+
+
+class Histogram:
+    """Counts of whole numbers, nanoseconds for instance."""
+
+    def __init__(self, counts: Mapping[int, int] | None = None) -> None:
+        self.counts: Counter[int] = Counter(counts or {})
+
+    def record(self, value: int, count: int = 1) -> None:
+        self.counts[_slot(max(0, value))] += count
+
+    def add(self, other: Histogram) -> None:
+        self.counts.update(other.counts)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def max(self) -> int:
+        return _value(max(self.counts)) if self.counts else 0
+
+    @property
+    def mean(self) -> float:
+        return sum(_value(slot) * count for slot, count in self.counts.items()) / max(1, self.total)
+
+    def percentile(self, percent: float) -> int:
+        """The value that so many percent of all do not exceed; 0 of nothing."""
+        wanted = max(1, -int(-self.total * percent // 100))
+        seen = 0
+        for slot in sorted(self.counts):
+            seen += self.counts[slot]
+            if seen >= wanted:
+                return _value(slot)
+        return 0
+
+    def corrected(self, expected_interval: int) -> Histogram:
+        """With the values that would have been seen, had requests come at this interval all the time."""
+        found = Histogram(self.counts)
+        for slot, count in self.counts.items():
+            missing = _value(slot) - expected_interval
+            while expected_interval > 0 and missing >= expected_interval:
+                found.record(missing, count)
+                missing -= expected_interval
+        return found
+
+
+def _slot(value: int) -> int:
+    """Small numbers as they are, others by their power of two and the seven bits below the first."""
+    shift = value.bit_length() - _BITS - 1
+    return value if shift <= 0 else (shift << _BITS) + (value >> shift)
+
+
+def _value(slot: int) -> int:
+    """The greatest number that belongs into a slot."""
+    shift = (slot >> _BITS) - 1
+    if shift <= 0:
+        return slot
+    return ((_STEPS + (slot & (_STEPS - 1)) + 1) << shift) - 1

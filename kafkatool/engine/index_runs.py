@@ -1,0 +1,174 @@
+"""What a run of good batches does to a segment's indexes and producers, all at once.
+
+The rules are those of `IndexAccounting.add`, `Claims.see` and `ProducerStates.replay`, which take one batch
+after another; here they are asked of whole columns. A run that is not as plain as they need is left to them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.producer_state import ProducerStates, SentBatch
+from kafkatool.engine.scan import Run
+from kafkatool.format import offset_index, time_index
+from kafkatool.format.batch import (
+    CONTROL_MASK,
+    MAX_INT32,
+    NO_SEQUENCE,
+    TRANSACTIONAL_MASK,
+    increment_sequence,
+)
+from kafkatool.format.columns import BatchColumns, Column, read_batch_columns
+
+_MOST_PRODUCERS = 64
+_TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+
+
+class RunColumns(NamedTuple):
+    """The columns of a run, and which of its batches have a later time than all before them."""
+
+    batches: BatchColumns
+    last_offset: Column
+    end: int
+    latest: Column
+
+
+def read_run(run: Run, accounting: IndexAccounting) -> RunColumns | None:
+    """None where the batches have to be looked at one by one."""
+    batches = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
+    last, end = batches.last_offset, run.position + run.end - run.start
+    floor = accounting.last_indexed_offset + 1 if accounting.offset_entries else accounting.base_offset
+    if last[0] < floor or last[-1] - accounting.base_offset > MAX_INT32 or end > MAX_INT32:
+        return None
+    room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
+    if max(accounting.offset_entries, accounting.time_entries) + len(last) >= room:
+        return None
+    before = np.maximum.accumulate(np.append(accounting.max_timestamp, batches.max_timestamp[:-1]))
+    return RunColumns(batches, last, end, np.flatnonzero(batches.max_timestamp > before))
+
+
+# --- indexes ------------------------------------------------------------------------------------------
+
+
+def add_run(run: RunColumns, accounting: IndexAccounting) -> tuple[bytes, bytes]:
+    """Count the batches; returns the entries that they add to the two indexes."""
+    due = _due(run, accounting)
+    times = _time_entries(run, due, accounting)
+    if len(run.latest):
+        newest = run.latest[-1]
+        accounting.max_timestamp = int(run.batches.max_timestamp[newest])
+        accounting.max_timestamp_offset = int(run.last_offset[newest])
+    if not len(due):
+        return b"", times
+    accounting.offset_entries += len(due)
+    accounting.last_indexed_offset = int(run.last_offset[due[-1]])
+    relative = run.last_offset[due] - accounting.base_offset
+    return np.stack((relative, run.batches.position[due]), axis=1).astype(">i4").tobytes(), times
+
+
+def _due(run: RunColumns, accounting: IndexAccounting) -> NDArray[np.int64]:
+    """Which batches get an entry: those behind more than an interval since the last one."""
+    positions: list[int] = run.batches.position.tolist()
+    interval, since = accounting.interval_bytes, positions[0] - accounting.bytes_since_entry
+    due: list[int] = []
+    at = bisect_right(positions, since + interval)
+    while at < len(positions):
+        due.append(at)
+        since = positions[at]
+        at = bisect_right(positions, since + interval, at + 1)
+    accounting.bytes_since_entry = run.end - since
+    return np.array(due, dtype=np.int64)
+
+
+def _time_entries(run: RunColumns, due: NDArray[np.int64], accounting: IndexAccounting) -> bytes:
+    """At each entry of the offset index the greatest time so far, where it has grown."""
+    known = np.searchsorted(run.latest, due, side="right")
+    times = np.append(accounting.max_timestamp, run.batches.max_timestamp[run.latest])[known]
+    offsets = np.append(accounting.max_timestamp_offset, run.last_offset[run.latest])[known]
+    grown = times > np.maximum.accumulate(np.append(accounting.last_time_entry[0], times[:-1]))[: len(times)]
+    times, offsets = times[grown], offsets[grown]
+    if not len(times):
+        return b""
+    accounting.time_entries += len(times)
+    accounting.last_time_entry = (int(times[-1]), int(offsets[-1]))
+    entries = np.empty(len(times), dtype=_TIME_ENTRY)
+    entries["timestamp"], entries["offset"] = times, offsets - accounting.base_offset
+    return entries.tobytes()
+
+
+# --- what index files claim ---------------------------------------------------------------------------
+
+
+def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, last_offset: int) -> int | None:
+    """How many of the entries in front belong to batches of this run; None if one of them is wrong.
+
+    `last_offset` is that of the batch before the run.
+    """
+    batches, positions = run.batches, run.batches.position
+    claims = np.frombuffer(entries[: (len(positions) + 1) * offset_index.ENTRY_SIZE], ">i4").reshape(-1, 2)
+    claims = claims.astype(np.int64)
+    if (np.diff(claims[:, 1]) <= 0).any():
+        return None
+    claims = claims[: np.searchsorted(claims[:, 1], positions[-1], side="right")]
+    rows, offsets = np.searchsorted(positions, claims[:, 1]), claims[:, 0] + base_offset
+    before = np.append(last_offset, run.last_offset[:-1])
+    holds = (
+        (positions[rows] == claims[:, 1]) & (offsets > before[rows]) & (offsets >= batches.base_offset[rows])
+    )
+    return len(claims) if holds.all() else None
+
+
+def times_that_hold(run: RunColumns, entries: memoryview, base_offset: int) -> int:
+    """How many of the entries in front are the greatest times of this run, each at its offset."""
+    claims = np.frombuffer(entries[: (len(run.latest) + 1) * time_index.ENTRY_SIZE], _TIME_ENTRY)
+    times = run.batches.max_timestamp[run.latest]
+    if not len(times) or not len(claims):
+        return 0
+    rows = np.searchsorted(times, claims["timestamp"])
+    there = np.minimum(rows, len(times) - 1)
+    holds = (rows < len(times)) & (times[there] == claims["timestamp"])
+    holds &= run.last_offset[run.latest][there] - base_offset == claims["offset"]
+    holds &= rows > np.append(-1, rows[:-1])
+    return len(claims) if holds.all() else int(np.argmin(holds))
+
+
+# --- producers ----------------------------------------------------------------------------------------
+
+
+def replay_run(run: RunColumns, states: ProducerStates) -> bool:
+    """Count the batches for their producers; False, with nothing changed, where they must go one by one."""
+    batches = run.batches
+    rows = np.flatnonzero(batches.producer_id >= 0)
+    if len(rows):
+        if (batches.attributes[rows] & (CONTROL_MASK | TRANSACTIONAL_MASK)).any():
+            return False
+        ids, first = np.unique(batches.producer_id[rows], return_index=True)
+        in_order = [int(one) for one in ids[np.argsort(first)]]
+        if len(in_order) > _MOST_PRODUCERS or not all(_is_plain(run, one, states) for one in in_order):
+            return False
+        for producer_id in in_order:
+            _remember(run, np.flatnonzero(batches.producer_id == producer_id), states)
+    states.end_offset = int(run.last_offset[-1]) + 1
+    return True
+
+
+def _is_plain(run: RunColumns, producer_id: int, states: ProducerStates) -> bool:
+    """Whether a producer stays in one epoch and is in no transaction."""
+    known = states.producers.get(producer_id)
+    epochs = run.batches.producer_epoch[run.batches.producer_id == producer_id]
+    return bool((epochs == epochs[0]).all()) and (known is None or known.txn_first_offset is None)
+
+
+def _remember(run: RunColumns, rows: Column, states: ProducerStates) -> None:
+    batches = run.batches
+    producer = states.known(int(batches.producer_id[rows[0]]))
+    for row in rows[-(producer.batches.maxlen or 1) :]:
+        sequence, delta = int(batches.base_sequence[row]), int(batches.last_offset_delta[row])
+        last = NO_SEQUENCE if sequence == NO_SEQUENCE else increment_sequence(sequence, delta)
+        sent = SentBatch(last, int(run.last_offset[row]), delta, int(batches.max_timestamp[row]))
+        producer.add(int(batches.producer_epoch[row]), sent)

@@ -1,0 +1,292 @@
+"""One root of an audit: what `verify` finds, and what retention and the cleaner would do, by partition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kafkatool.engine.compaction.cleaner import Cleaning
+from kafkatool.engine.compaction.placing import read_checkpoint
+from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.in_order import in_order
+from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
+from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
+from kafkatool.engine.log_facts import LogFacts
+from kafkatool.engine.logdir import Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide, limits_of
+from kafkatool.engine.retention import LogFacts as RetentionFacts
+from kafkatool.engine.retention_facts import Reading, read_log_facts
+from kafkatool.engine.roots import Root
+from kafkatool.engine.scrub import tail_checksum
+from kafkatool.engine.settings import Sources
+from kafkatool.engine.source import Guest
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify_place import SNAPSHOT, Place
+from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.worker_pool import Workers
+from kafkatool.errors import KafkatoolError
+
+_NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
+SourcesOf = Callable[[Home, Found], Sources]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What all roots of a run share. Batches are written to files in `staging`."""
+
+    staging: str
+    now_ms: int
+    verify: Request
+    sources_of: SourcesOf
+    memory: int = 256 << 20
+    """For the map of keys of one compacted partition."""
+
+
+class Audit(Verification):
+    """One root; `known` are its partitions as an earlier run found them, by path."""
+
+    def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
+        super().__init__(list(root.targets), request.verify)
+        self.root = root
+        self.request = request
+        self._staging = staging_of(request.staging, root.label)
+        os.makedirs(self._staging, exist_ok=True)
+        self._units = known
+
+    def units(self, pool: Workers, advance: Callable[[int], None]) -> list[Unit]:
+        """All partitions, in order; first what is wrong outside of them. The summary is complete then."""
+        top = Unit(self.root.label, "", "", None, None, "")
+        top.findings = [_finding_row(one) for one in self._counted(self._of_directories())]
+        units = [top]
+        for number, place, facts in self._walked(pool, advance):
+            found = [_finding_row(one) for one in self._counted(self._judge(number, place, facts))]
+            units.append(self._unit(number, place, facts, found))
+        self._judge_settings(units, pool)
+        return units
+
+    # --- what is read, and what is known ------------------------------------------------------------------
+
+    def _job(self, place: Place, segment: Segment, guest: Guest) -> LogJob:
+        return AuditJob(
+            None if segment.state is SNAPSHOT else segment.base_offset,
+            is_active=segment.state is SegmentState.ACTIVE,
+            deep=self._request.deep,
+            guest=guest,
+            directory=self._staging,
+            name=_name(place.partition, segment),
+            partition=place.partition.partition,
+            segment=segment.base_offset,
+        )
+
+    def _recall(self, segment: Segment) -> LogFacts | None:
+        log = segment.log
+        assert log is not None
+        unit = self._units.get(log.path.rpartition("/")[0])
+        for kept in () if unit is None else unit.segments:
+            if kept.base_offset == segment.base_offset and is_unchanged(kept, segment):
+                return kept.facts
+        return None
+
+    def _unit(
+        self, number: int, place: Place, facts: dict[int, list[LogFacts]], findings: list[dict[str, Any]]
+    ) -> Unit:
+        partition = place.partition
+        unit = Unit(
+            self.root.label,
+            partition.path,
+            partition.directory,
+            partition.topic,
+            partition.partition,
+            str(partition.state),
+            findings=findings,
+        )
+        for at, segment in enumerate(place.logs):
+            known = facts[at][0] if at in facts else self._known[number, at]
+            assert isinstance(known, AuditFacts)
+            unit.segments.append(_segment_unit(segment, known))
+            unit.segments_read += at in facts
+        return unit
+
+    # --- what becomes of it -------------------------------------------------------------------------------
+
+    def _judge_settings(self, units: list[Unit], pool: Workers) -> None:
+        """Retention and compaction, read again only where something has changed."""
+        found = find_partitions(self.root.targets, self._request.guest)
+        by_path = {unit.path: unit for unit in units}
+        asks: list[PartitionAsk] = []
+        for home in found.homes:
+            sources = self.request.sources_of(home, found)
+            checkpoints = {
+                (one.topic, one.partition): one.offset
+                for one in read_checkpoint(home.path, self._request.guest)
+            }
+            for named in home.partitions:
+                unit = by_path.get(named.partition.path)
+                if unit is not None and named.partition.state not in _NOT_RETAINED:
+                    asks.append(self._ask(home, named, unit, sources, checkpoints))
+        for ask, answer in in_order(pool, answered, asks):
+            self._take(by_path[ask.partition.path], ask, answer.result())
+
+    def _ask(
+        self,
+        home: Home,
+        named: NamedPartition,
+        unit: Unit,
+        sources: Sources,
+        checkpoints: dict[tuple[str, int], int],
+    ) -> PartitionAsk:
+        partition, guest, now_ms = named.partition, self._request.guest, self.request.now_ms
+        settings = sources.of(partition.topic)
+        has_cleaner = sources.broker("log.cleaner.enable").value is True
+        limits = limits_of(settings.config, has_cleaner=has_cleaner)
+        key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
+        watermark = home.log_dir.high_watermarks.get(key)
+        reading = Reading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
+        cleaning = None
+        if settings.config.is_compacted and partition.state is PartitionState.ACTIVE:
+            how = Cleaning(settings.config, now_ms, key_capacity(sources), guest, self.request.memory)
+            cleaning = SavingsAsk(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+        before = self._units.get(partition.path)
+        is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)
+        slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent
+        return PartitionAsk(partition, reading, limits, guest, cleaning, slim, is_same)
+
+    def _take(self, unit: Unit, ask: PartitionAsk, answer: PartitionAnswer) -> None:
+        if answer.failure is not None:
+            self.summary.failures.append(answer.failure)
+        unit.compaction = answer.compaction
+        if answer.facts is None:
+            return
+        unit.log_facts = asdict(answer.facts)
+        verdicts = decide(answer.facts, ask.limits, self.request.now_ms).verdicts
+        for verdict in verdicts:
+            for segment in unit.segments:
+                if segment.base_offset == verdict.segment.base_offset:
+                    segment.retention = {
+                        "verdict": str(verdict.decision),
+                        "rule": str(verdict.rule),
+                        "goes_ms": verdict.goes_ms,
+                    }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAsk:
+    """One partition, to be judged by its settings; what an earlier run knew, and whether that still holds."""
+
+    partition: Partition
+    reading: Reading
+    limits: Limits
+    guest: Guest
+    cleaning: SavingsAsk | None
+    before: Unit | None
+    is_same: bool
+
+    @property
+    def path(self) -> str:
+        return self.partition.path
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAnswer:
+    facts: RetentionFacts | None
+    compaction: dict[str, Any] | None
+    failure: str | None = None
+
+
+def answered(ask: PartitionAsk) -> PartitionAnswer:
+    """Runs on a worker, where the files are."""
+    compaction = None
+    if ask.cleaning is not None:
+        kept = ask.before.compaction if ask.before is not None and ask.is_same else None
+        compaction = kept or savings(ask.cleaning)
+    known = _known_facts(ask.before)
+    if ask.is_same and known is not None:
+        return PartitionAnswer(_now(known, ask.reading), compaction)
+    closed = {} if known is None else {one.base_offset: one for one in known.segments[:-1]}
+    sizes = {segment.base_offset: segment.log.size for segment in ask.partition.segments if segment.log}
+    closed = {base: one for base, one in closed.items() if sizes.get(base) == one.size}
+    try:
+        facts = read_log_facts(ask.partition, ask.reading, ask.guest, closed)
+    except (FileNotFoundError, KafkatoolError) as error:
+        return PartitionAnswer(None, compaction, f"{ask.partition.path}: retention: {error}")
+    return PartitionAnswer(facts, compaction)
+
+
+def _known_facts(unit: Unit | None) -> RetentionFacts | None:
+    if unit is None or unit.log_facts is None:
+        return None
+    row = dict(unit.log_facts)
+    return RetentionFacts(**{**row, "segments": tuple(_segment_facts(one) for one in row["segments"])})
+
+
+def _segment_facts(row: dict[str, Any]) -> SegmentFacts:
+    return SegmentFacts(**{**row, "largest_from": TimeSource(row["largest_from"])})
+
+
+def _now(facts: RetentionFacts, how: Reading) -> RetentionFacts:
+    """The same log, with the limits that the checkpoints tell now."""
+    start = how.log_start or 0
+    if not how.is_tiered and facts.segments:
+        start = max(start, facts.segments[0].base_offset)
+    watermark = facts.log_end if how.high_watermark is None else how.high_watermark
+    watermark = min(max(watermark, start), facts.log_end)
+    return RetentionFacts(facts.segments, facts.log_end, watermark, start, facts.damage)
+
+
+def staging_of(directory: str, root: str) -> str:
+    """Where the batches of one root wait: two may have the same files."""
+    return os.path.join(directory, hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+
+
+def _name(partition: Partition, segment: Segment) -> str:
+    """Of a file of batches: the same for the same segment, another when it has changed."""
+    log = segment.log
+    assert log is not None
+    what = json.dumps([partition.path, log.name, identity(segment), tail_checksum(log)])
+    digest = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    # Readers of tables pass over what begins with an underscore, as the names of internal topics do.
+    return f"part-{partition.directory}-{segment.base_offset:020d}-{digest}"
+
+
+def _segment_unit(segment: Segment, facts: AuditFacts) -> SegmentUnit:
+    log = segment.log
+    assert log is not None
+    return SegmentUnit(
+        segment.base_offset,
+        str(segment.state),
+        log.size,
+        segment.size - log.size,
+        log.modified_ms,
+        tail_checksum(log),
+        identity(segment),
+        facts,
+    )
+
+
+def _finding_row(finding: Finding) -> dict[str, Any]:
+    damage, replicas = finding.damage, finding.replicas
+    return {
+        "topic": finding.topic,
+        "partition": finding.partition,
+        "file": finding.file,
+        "position": damage.position,
+        "end_position": damage.end_position,
+        "first_offset": damage.first_offset,
+        "last_offset": damage.last_offset,
+        "next_good_offset": damage.next_good_offset,
+        "class": str(damage.kind),
+        "severity": damage.severity.label,
+        "expected": damage.expected,
+        "found": damage.found,
+        "message": damage.message,
+        "fix": finding.fix,
+        "replicas": None if replicas is None else list(replicas.replicas),
+        "isr": None if replicas is None else list(replicas.isr),
+        "leader": None if replicas is None else replicas.leader,
+    }

@@ -1,0 +1,208 @@
+"""One log of an audit: the facts that `verify` gathers, sums over its batches, and the batches themselves.
+
+This is a job for survey.py. Every split writes its batches to a Parquet file of its own, beside the others of
+the run; which of those files count is said by the facts, so that one of a split that was walked again behind
+damage is simply left.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from kafkatool.engine.batch_walk import one_batch
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.log_facts import LogFacts
+from kafkatool.engine.scan import Batch
+from kafkatool.engine.source import AnySource
+from kafkatool.engine.survey import Split
+from kafkatool.engine.verify_log import LogJob, LogWalk
+from kafkatool.format.batch import CODEC_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from kafkatool.format.columns import BatchColumns
+from kafkatool.format.kernel import loops
+from kafkatool.format.kernel.loops import Tally
+
+ROWS = 1 << 14
+ROWS_IN_GROUP = 1 << 17
+CODECS, MAGICS = 8, 3
+_FIELDS = len(BatchColumns._fields)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What batches come to."""
+
+    codec_bytes: list[int] = field(default_factory=lambda: [0] * CODECS)
+    magic_batches: list[int] = field(default_factory=lambda: [0] * MAGICS)
+    single_record_batches: int = 0
+    control_batches: int = 0
+    transactional_batches: int = 0
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+
+    def add(self, columns: BatchColumns) -> None:
+        codecs = np.bincount(columns.attributes & CODEC_MASK, weights=columns.size, minlength=CODECS)
+        magics = np.bincount(columns.magic, minlength=MAGICS)
+        is_control = (columns.attributes & CONTROL_MASK) != 0
+        is_single = (columns.records_count == 1) & ~is_control
+        times = columns.max_timestamp[~is_control & (columns.max_timestamp >= 0)]
+        self.join(
+            Sums(
+                codecs.astype(np.int64).tolist(),
+                magics.tolist(),
+                int(np.count_nonzero(is_single)),
+                int(np.count_nonzero(is_control)),
+                int(np.count_nonzero(columns.attributes & TRANSACTIONAL_MASK)),
+                int(times.min()) if len(times) else None,
+                int(times.max()) if len(times) else None,
+            )
+        )
+
+    def join(self, other: Self | Sums) -> None:
+        self.codec_bytes = [a + b for a, b in zip(self.codec_bytes, other.codec_bytes, strict=True)]
+        self.magic_batches = [a + b for a, b in zip(self.magic_batches, other.magic_batches, strict=True)]
+        self.single_record_batches += other.single_record_batches
+        self.control_batches += other.control_batches
+        self.transactional_batches += other.transactional_batches
+        known = [one for one in (self.min_timestamp_ms, other.min_timestamp_ms) if one is not None]
+        self.min_timestamp_ms = min(known, default=None)
+        known = [one for one in (self.max_timestamp_ms, other.max_timestamp_ms) if one is not None]
+        self.max_timestamp_ms = max(known, default=None)
+
+
+@dataclass(slots=True)
+class AuditFacts(LogFacts):
+    """The facts of `verify`, and what an audit adds."""
+
+    sums: Sums = field(default_factory=Sums)
+    parts: list[str] = field(default_factory=list)
+    """Names of the files with its batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditJob(LogJob):
+    """What to check of one log, and where its batches go: `directory/name-POSITION.parquet`."""
+
+    directory: str = ""
+    name: str = ""
+    partition: int | None = None
+    segment: int = 0
+
+    def begin(self, position: int) -> LogFacts:
+        return AuditFacts(start=position, stop=position)
+
+    def walk(self, split: Split, source: AnySource, before: LogFacts | None) -> LogFacts:
+        walk = _AuditWalk(self, split, source, before)
+        try:
+            return walk.audit()
+        finally:
+            walk.part.abandon()
+
+    def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
+        assert isinstance(a, AuditFacts)
+        assert isinstance(b, AuditFacts)
+        if a.failure or a.vanished or a.changed:
+            return a
+        sums, parts = a.sums, a.parts
+        both = LogJob.merge(self, a, b)
+        if both is None:
+            return None
+        assert isinstance(both, AuditFacts)
+        sums.join(b.sums)
+        both.sums, both.parts = sums, parts + b.parts
+        return both
+
+
+class _AuditWalk(LogWalk):
+    def __init__(self, job: AuditJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
+        super().__init__(job, split, source, before)
+        assert isinstance(self.facts, AuditFacts)
+        self.audited = self.facts
+        self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
+        self.rows = 0
+        name = f"{job.name}-{self.facts.stop}.parquet"
+        self.part = _Part(os.path.join(job.directory, name), job.partition, job.segment)
+
+    def audit(self) -> LogFacts:
+        facts = self.run()
+        self._flush()
+        if self.part.close():
+            self.audited.parts.append(os.path.basename(self.part.path))
+        return facts
+
+    def _run(self, tally: Tally, window: bytes, position: int, end: int) -> tuple[int, int]:
+        stop, why = super()._run(tally, window, position, end)
+        at = 0
+        while at < stop:
+            if self.rows == ROWS:
+                self._flush()
+            at, self.rows = loops.batch_rows(window, at, stop, position + at, self.table, self.rows)
+        return stop, why
+
+    def _account(self, batch: Batch) -> None:
+        before = self.facts.batches
+        super()._account(batch)
+        if self.facts.batches > before:
+            found = one_batch(batch, self.job.max_batch_size)
+            if not isinstance(found, Damage):
+                if self.rows == ROWS:
+                    self._flush()
+                self.table[:, self.rows] = [column[0] for column in found]
+                self.rows += 1
+
+    def _flush(self) -> None:
+        if self.rows:
+            columns = BatchColumns(*self.table[:, : self.rows])
+            self.audited.sums.add(columns)
+            self.part.add(columns)
+        self.rows = 0
+
+
+class _Part:
+    """A file of batches, made when the first comes, and there only when it is whole."""
+
+    def __init__(self, path: str, partition: int | None, segment: int | None) -> None:
+        self.path = path
+        self._place = (partition, segment)
+        # Spark may run a task twice at the same time.
+        self._temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        self._writer: Any = None
+        self._held: list[Any] = []
+        self._rows = 0
+
+    def add(self, columns: BatchColumns) -> None:
+        from kafkatool.engine.lake.arrow_tables import batch_rows
+
+        self._held.append(batch_rows(columns, *self._place))
+        self._rows += len(columns.position)
+        if self._rows >= ROWS_IN_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        from kafkatool.engine.lake.arrow_tables import open_batches, write_group
+
+        if self._held:
+            self._writer = self._writer or open_batches(self._temporary)
+            write_group(self._writer, self._held)
+        self._held, self._rows = [], 0
+
+    def close(self) -> bool:
+        """Whether there was anything."""
+        self._flush()
+        if self._writer is None:
+            return False
+        self._writer.close()
+        self._writer = None
+        with open(self._temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(self._temporary, self.path)
+        return True
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            os.unlink(self._temporary)

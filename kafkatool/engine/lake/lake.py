@@ -1,0 +1,189 @@
+"""A directory of runs: each is complete or not there, and whoever reads one never sees another.
+
+    LAKE/current -> run-000007
+    LAKE/run-000007/manifest.json            when, by what, over which roots, how much
+    LAKE/run-000007/state.ndjson             a line a partition: what the next run need not read again
+    LAKE/run-000007/segments/topic=orders/part-0.parquet
+    LAKE/run-000007/batches/topic=orders/root=a/....parquet
+
+A run is built under a name that begins with a dot and renamed when all of it is on the disk; then `current`
+is replaced. Files of batches that have not changed are the same files in both runs. What a killed run leaves
+is removed by the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kafkatool.engine.fs import Disk, write_file
+from kafkatool.engine.lake.units import Unit, from_json, to_json
+from kafkatool.engine.read_subject import is_inside
+from kafkatool.errors import KafkatoolError, Refused, UsageError
+
+CURRENT, MANIFEST, STATE, LOCK = "current", "manifest.json", "state.ndjson", ".kafkatool-lake"
+VERSION = 1
+_RUN = re.compile(r"run-(\d{6,})")
+_UNFINISHED = re.compile(r"\.run-\d{6,}-[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run that is complete."""
+
+    directory: str
+    manifest: dict[str, Any]
+
+    def units(self) -> Iterator[Unit]:
+        """Raises KafkatoolError where the state is not what was written."""
+        path = os.path.join(self.directory, STATE)
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                for line in file:
+                    yield from_json(line)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise KafkatoolError(f"{path}: is damaged ({error}); run it into a new directory") from None
+
+
+def is_lake(path: str) -> bool:
+    """Whether a path is a lake, or one run of one."""
+    return any(os.path.isfile(os.path.join(path, *name)) for name in ((CURRENT, MANIFEST), (MANIFEST,)))
+
+
+def read_run(path: str) -> Run:
+    """The current run of a lake, or the run that is named itself. Raises UsageError or KafkatoolError."""
+    directory = os.path.realpath(os.path.join(path, CURRENT))
+    directory = directory if os.path.isdir(directory) else path
+    try:
+        with open(os.path.join(directory, MANIFEST), encoding="utf-8") as file:
+            manifest = json.load(file)
+        if manifest["version"] != VERSION:
+            raise KafkatoolError(f"{path}: written by another release of kafkatool")
+    except (OSError, KeyError, TypeError, ValueError):
+        raise UsageError(f"{path}: no audit there: `kafkatool pipeline run --out {path}` makes one") from None
+    return Run(directory, manifest)
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """The lake is ours; raises Refused where somebody else writes to it, or it is something else."""
+    os.makedirs(path, exist_ok=True)
+    names = set(os.listdir(path))
+    if names and LOCK not in names:
+        raise Refused(f"{path}: is not empty, and no lake of kafkatool")
+    with open(os.path.join(path, LOCK), "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"{path}: another run is writing to it") from None
+        yield
+
+
+def refuse_inside(path: str, roots: Iterable[str]) -> None:
+    """Nothing of ours goes into a log directory: a broker fails on directories that it does not know."""
+    for root in roots:
+        if "://" not in root and is_inside(path, root):
+            raise Refused(f"{path}: is inside {root}, where only a broker writes")
+
+
+class NewRun:
+    """A run that is being made; inside `locked`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        for name in os.listdir(self.path):
+            if _UNFINISHED.fullmatch(name):
+                shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+        numbers = [int(found.group(1)) for name in os.listdir(path) if (found := _RUN.fullmatch(name))]
+        self.number = max(numbers, default=0) + 1
+        # A name of its own: tasks of a killed run may still write to the old one.
+        self._work = os.path.join(self.path, f".run-{self.number:06d}-{uuid.uuid4().hex}")
+        self.staging = os.path.join(self._work, "staging")
+        os.makedirs(self.staging)
+
+    def commit(
+        self, units: list[Unit], manifest: dict[str, Any], earlier: dict[str, str], *, keep: int
+    ) -> str:
+        """Write the tables and make the run the current one. `earlier`: root -> run that has its batches."""
+        from kafkatool.engine.lake.arrow_tables import write_tables
+
+        write_tables(units, self._work)
+        self._place_batches(units, earlier)
+        shutil.rmtree(self.staging)
+        state = "".join(f"{to_json(unit)}\n" for unit in units).encode("utf-8", "surrogateescape")
+        write_file(Disk(), os.path.join(self._work, STATE), state)
+        content = json.dumps({"version": VERSION, "run": self.number, **manifest}, indent=1)
+        write_file(Disk(), os.path.join(self._work, MANIFEST), content.encode() + b"\n")
+        for directory, _names, _files in os.walk(self._work):
+            Disk().sync_directory(directory)
+        name = f"run-{self.number:06d}"
+        os.rename(self._work, os.path.join(self.path, name))
+        self._point_at(name)
+        self._forget(keep)
+        return os.path.join(self.path, name)
+
+    def _place_batches(self, units: list[Unit], earlier: dict[str, str]) -> None:
+        from kafkatool.engine.lake.arrow_tables import root_directory, topic_directory
+        from kafkatool.engine.lake.audit import staging_of
+
+        os.makedirs(os.path.join(self._work, "batches"), exist_ok=True)
+        made: set[str] = set()
+        for unit in units:
+            inside = os.path.join("batches", topic_directory(unit.topic), root_directory(unit.root))
+            for part in (part for segment in unit.segments for part in segment.facts.parts):
+                target = os.path.join(self._work, inside, part)
+                if inside not in made:
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    made.add(inside)
+                staged = os.path.join(staging_of(self.staging, unit.root), part)
+                if os.path.exists(staged):
+                    os.rename(staged, target)
+                else:
+                    _share(_find(earlier.get(unit.root, ""), unit, part), target)
+
+    def _point_at(self, name: str) -> None:
+        link = os.path.join(self.path, f".{CURRENT}-{self.number}")
+        with suppress(FileNotFoundError):
+            os.unlink(link)
+        os.symlink(name, link)
+        os.rename(link, os.path.join(self.path, CURRENT))
+        Disk().sync_directory(self.path)
+
+    def _forget(self, keep: int) -> None:
+        names = sorted(name for name in os.listdir(self.path) if _RUN.fullmatch(name))
+        for name in names[:-keep]:
+            shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+
+    def abandon(self) -> None:
+        shutil.rmtree(self._work, ignore_errors=True)
+
+
+def _find(run: str, unit: Unit, part: str) -> str:
+    """A file of batches in an earlier run, whatever its root was called there."""
+    from kafkatool.engine.lake.arrow_tables import topic_directory
+
+    topic = os.path.join(run, "batches", topic_directory(unit.topic))
+    with suppress(OSError):
+        for root in os.listdir(topic):
+            path = os.path.join(topic, root, part)
+            if os.path.exists(path):
+                return path
+    raise KafkatoolError(f"{topic}: {part} is missing: run it into a new directory")
+
+
+def _share(source: str, target: str) -> None:
+    """The same file under another name; a copy where that cannot be."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        with open(target, "rb") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,104 @@
+"""What is kept of a partition from one run of an audit to the next, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.lake.audit_log import AuditFacts, Sums
+from kafkatool.engine.logdir import Segment
+from kafkatool.engine.scrub import facts_of_row, facts_row, tail_checksum
+
+_DAMAGES = ("damages", "index_damages", "time_damages")
+_REST = ("more_damages", "unreadable_blocks", "changed", "vanished", "failure")
+
+
+@dataclass(slots=True)
+class SegmentUnit:
+    """One segment, as it was when it was read."""
+
+    base_offset: int
+    state: str
+    size: int
+    index_size: int
+    modified_ms: int
+    tail: int | None
+    files: list[list[Any]]
+    facts: AuditFacts
+    retention: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Unit:
+    """One partition directory of one root."""
+
+    root: str
+    path: str
+    directory: str
+    topic: str | None
+    partition: int | None
+    state: str
+    segments: list[SegmentUnit] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    log_facts: dict[str, Any] | None = None
+    """What retention decides by, so that it can decide anew without reading."""
+    compaction: dict[str, Any] | None = None
+    segments_read: int = 0
+    """In this run; not kept."""
+
+
+def identity(segment: Segment) -> list[list[Any]]:
+    """Name, size and time of every file of a segment: what must be the same for it to be unchanged."""
+    return [[one.name, one.size, one.modified_ms] for one in sorted(segment.files, key=lambda one: one.name)]
+
+
+def is_unchanged(kept: SegmentUnit, segment: Segment) -> bool:
+    """Whether a segment need not be read again: its files look the same, and its last bytes are."""
+    log = segment.log
+    if log is None or kept.files != identity(segment) or kept.state != str(segment.state):
+        return False
+    facts = kept.facts
+    if facts.failure or facts.vanished or facts.changed or facts.unreadable_blocks:
+        return False
+    return kept.tail is not None and tail_checksum(log) == kept.tail
+
+
+def to_json(unit: Unit) -> str:
+    row = {one.name: getattr(unit, one.name) for one in fields(unit) if one.name != "segments_read"}
+    row["segments"] = [_segment_row(one) for one in unit.segments]
+    return json.dumps(row, separators=(",", ":"))
+
+
+def from_json(line: str) -> Unit:
+    """Raises ValueError, KeyError or TypeError for what `to_json` has not written."""
+    row = json.loads(line)
+    segments = [_segment(one) for one in row.pop("segments")]
+    return Unit(**row, segments=segments)
+
+
+def _segment_row(one: SegmentUnit) -> dict[str, Any]:
+    row = {item.name: getattr(one, item.name) for item in fields(one) if item.name != "facts"}
+    facts = one.facts
+    row["facts"] = facts_row(facts)
+    row["sums"], row["parts"] = asdict(facts.sums), facts.parts
+    for name in _DAMAGES:
+        row[name] = [asdict(damage) for damage in getattr(facts, name)]
+    for name in _REST:
+        row[name] = getattr(facts, name)
+    return row
+
+
+def _segment(row: dict[str, Any]) -> SegmentUnit:
+    facts = AuditFacts(sums=Sums(**row.pop("sums")), parts=row.pop("parts"))
+    facts_of_row(row.pop("facts"), facts)
+    for name in _DAMAGES:
+        setattr(facts, name, [_damage(one) for one in row.pop(name)])
+    for name in _REST:
+        setattr(facts, name, row.pop(name))
+    return SegmentUnit(**row, facts=facts)
+
+
+def _damage(row: dict[str, Any]) -> Damage:
+    return Damage(**{**row, "kind": FindingClass(row["kind"]), "severity": Severity(row["severity"])})

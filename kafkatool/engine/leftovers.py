@@ -1,0 +1,50 @@
+"""Before a log is opened for writing: what a cleaning, a split or a deletion left behind is put in order.
+
+What is to be done is decided by `recover_leftovers`, in thought; here it is done, stage by stage, each of
+them on the disk before the next begins. Nothing is kept: `kafkatool recover` does that.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kafkatool.engine.fs import Files
+from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.plan import Action, Step
+from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
+from kafkatool.engine.recover_result import BrokerThrows, Loading, Recovering
+from kafkatool.engine.source import Guest
+from kafkatool.engine.virtual import VirtualDirectory
+from kafkatool.errors import KafkatoolError
+
+_SUFFIXES = (".cleaned", ".swap", ".deleted")
+
+
+class Unfinished(KafkatoolError):
+    """A broker was interrupted while it replaced segments, and could not load what it left."""
+
+
+def resolve_leftovers(files: Files, directory: str, now_ms: int) -> None:
+    """Finish or undo what was begun, as a broker does; raise Unfinished where it would give up."""
+    if not any(name.endswith(_SUFFIXES) for name in os.listdir(directory)):
+        return
+    after = VirtualDirectory(read_partition(directory, []), Guest(cache_keep=True))
+    loading = Loading(after, Recovering(now_ms))
+    try:
+        drop_temporary_files(loading)
+        finish_swaps(loading)
+    except BrokerThrows as error:
+        raise Unfinished(f"{directory}: {error}") from None
+    for stage in after.stages():
+        for step in stage:
+            _carry_out(files, step)
+        files.sync_directory(directory)
+
+
+def _carry_out(files: Files, step: Step) -> None:
+    if step.action is Action.RENAME and step.target is not None:
+        files.rename(step.path, step.target)
+    elif step.action is Action.REMOVE:
+        files.unlink(step.path)
+    else:
+        raise AssertionError(step)

@@ -1,0 +1,130 @@
+"""Whose log directories are these: what `meta.properties` and the partitions of one broker must agree on.
+
+A KRaft node refuses to start where one of its directories has no owner, another one than the rest, or an id
+that another has too. A file that it cannot read costs it the directory, and the start where the metadata log
+is in it. Without KRaft a missing or bare file is nothing wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState
+from kafkatool.engine.source import Guest, read_whole_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.properties import MetaProperties, read_meta_properties
+from kafkatool.format.uuids import parse_uuid
+
+_RESERVED_IDS = 100
+
+
+class OwnerProblem(NamedTuple):
+    """Something wrong with a directory of a broker; `path` is the file or directory to look at."""
+
+    log_dir: str
+    path: str
+    effect: Effect
+    message: str
+
+
+def holds_metadata(log_dir: LogDir) -> bool:
+    return any(one.state is PartitionState.METADATA for one in log_dir.partitions)
+
+
+def owner_problems(
+    log_dirs: Sequence[LogDir], guest: Guest, node_id: int | None = None
+) -> Iterator[OwnerProblem]:
+    """What is wrong with the owners of all log directories of one broker; `node_id` as it is configured."""
+    is_kraft = any(holds_metadata(one) or (one.meta is not None and one.meta.version > 0) for one in log_dirs)
+    known: list[tuple[LogDir, MetaProperties]] = []
+    for log_dir in log_dirs:
+        problem = owner_file_problem(log_dir, guest, is_kraft=is_kraft)
+        if problem is not None:
+            yield problem
+        elif log_dir.meta is not None:
+            known.append((log_dir, log_dir.meta))
+    for log_dir, meta in known:
+        yield from _id_problems(log_dir, meta)
+    yield from _disagreements(known, node_id)
+    yield from same_directory_ids(log_dirs)
+    yield from same_partitions(log_dirs)
+
+
+def owner_file_problem(log_dir: LogDir, guest: Guest, *, is_kraft: bool) -> OwnerProblem | None:
+    """Why a broker cannot take a directory for its own, by its meta.properties alone."""
+    path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
+    try:
+        meta = read_meta_properties(read_whole_file(path, guest))
+    except FileNotFoundError:
+        text = "is missing: a KRaft node does not start without it"
+        # Where nothing of a broker's own is beside the partitions, they are copies, not a log directory.
+        is_wanted = is_kraft and bool(log_dir.files)
+        return OwnerProblem(log_dir.path, path, Effect.REFUSE, text) if is_wanted else None
+    except FormatError as error:
+        return OwnerProblem(log_dir.path, path, Effect.OFFLINE, f"{error}: it cannot be read")
+    except KafkatoolError as error:
+        return OwnerProblem(log_dir.path, path, Effect.OFFLINE, str(error).removeprefix(f"{path}: "))
+    if is_kraft and (meta.version == 0 or meta.node_id is None):
+        return OwnerProblem(
+            log_dir.path, path, Effect.REFUSE, "names no node.id: a KRaft node does not start"
+        )
+    return None
+
+
+def _id_problems(log_dir: LogDir, meta: MetaProperties) -> Iterator[OwnerProblem]:
+    path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
+    if meta.directory_id is not None:
+        raw = parse_uuid(meta.directory_id)
+        if raw is not None and int.from_bytes(raw, "big") < _RESERVED_IDS:
+            text = f"directory.id {meta.directory_id} is reserved: a node does not start with it"
+            yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
+    elif meta.version > 0 and log_dir.partitions:
+        text = "names no directory.id: a node gives it a new one, and leads none of it until it starts again"
+        yield OwnerProblem(log_dir.path, path, Effect.NOTE, text)
+
+
+def _disagreements(
+    known: Sequence[tuple[LogDir, MetaProperties]], node_id: int | None
+) -> Iterator[OwnerProblem]:
+    cluster_id: str | None = None
+    for log_dir, meta in known:
+        path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
+        cluster_id = cluster_id or meta.cluster_id
+        node_id = meta.node_id if node_id is None else node_id
+        if meta.cluster_id is not None and meta.cluster_id != cluster_id:
+            text = f"belongs to cluster {meta.cluster_id}, not {cluster_id}: the broker does not start"
+            yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
+        if meta.node_id is not None and meta.node_id != node_id:
+            text = f"belongs to node {meta.node_id}, not {node_id}: the broker does not start"
+            yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
+
+
+def same_directory_ids(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
+    """Directories with the id of another one: a copy that was left under another name."""
+    ids: dict[str, str] = {}
+    for log_dir in log_dirs:
+        if log_dir.meta is None or log_dir.meta.directory_id is None:
+            continue
+        first = ids.setdefault(log_dir.meta.directory_id, log_dir.path)
+        if first != log_dir.path:
+            path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
+            text = f"has the directory.id of {first}: a broker does not start with both"
+            yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
+
+
+def same_partitions(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
+    """Partitions that several directories of a broker hold; a copy on its way (-future) is no second one."""
+    copies: dict[tuple[str, int, PartitionState], list[tuple[LogDir, Partition]]] = defaultdict(list)
+    for log_dir in log_dirs:
+        for one in log_dir.partitions:
+            if one.state in (PartitionState.ACTIVE, PartitionState.FUTURE) and one.topic is not None:
+                copies[one.topic, one.partition or 0, one.state].append((log_dir, one))
+    for same in copies.values():
+        for log_dir, copy in same[1:]:
+            text = f"also in {same[0][1].path}: a broker does not start with both"
+            yield OwnerProblem(log_dir.path, copy.path, Effect.REFUSE, text)

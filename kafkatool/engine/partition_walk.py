@@ -1,0 +1,174 @@
+"""One partition's logs, a segment behind another, and on as they grow: broker rolls, deletes and truncates.
+
+A walk remembers where it is by segment and byte and keeps nothing open between two rounds, so that it can be
+asked again when a broker has written more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.lookup import EVERYWHERE, Range, seek
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.source import Guest, Source, open_source
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.batch import HEADER_SIZE
+
+
+class SegmentLog(NamedTuple):
+    """The .log file of one segment."""
+
+    base_offset: int
+    path: str
+
+
+class Walked(NamedTuple):
+    """Something met on the way, and where."""
+
+    log: SegmentLog
+    source: Source
+    item: Run | Batch | Damage
+
+
+class Unopened(NamedTuple):
+    """A log that is there and cannot be opened."""
+
+    log: SegmentLog
+    message: str
+
+
+Listing = Callable[[], Sequence[SegmentLog]]
+"""The logs that there are now, by base offset."""
+Say = Callable[[str], None]
+
+
+def say_nothing(_message: str) -> None:
+    """For walks that only look ahead."""
+
+
+class PartitionWalk:
+    """Yields what a partition holds, in order; asked again, what has come since."""
+
+    def __init__(
+        self,
+        logs: Listing,
+        guest: Guest,
+        *,
+        wanted: Range = EVERYWHERE,
+        is_growing: bool = False,
+        max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+        say: Say = say_nothing,
+        warn: Say = say_nothing,
+        advance: Callable[[int], None] | None = None,
+    ) -> None:
+        """`is_growing`: an unfinished tail of the last log is looked at again later, and no damage yet."""
+        self.logs = logs
+        self.guest = guest
+        self.wanted = wanted
+        self.is_growing = is_growing
+        self.max_batch_size = max_batch_size
+        self._say = say
+        self._warn = warn
+        self._advance = advance
+        self._base = -1
+        self._position: int | None = None
+        self._unfinished: tuple[int | None, bytes] | None = None
+
+    def go_to(self, base_offset: int, position: int) -> None:
+        """Go on from here in the next round."""
+        self._base, self._position = base_offset, position
+
+    def items(self) -> Iterator[Walked | Unopened]:
+        """What lies between the last place and the end of what is there now."""
+        logs = self.logs()
+        while True:
+            if self.is_growing:
+                # Listed before it is read: with another log behind it, a log is finished.
+                logs = self.logs()
+            at = bisect_left(logs, self._base, key=lambda log: log.base_offset)
+            if at == len(logs):
+                return
+            log = logs[at]
+            if log.base_offset != self._base:
+                self._base, self._position = log.base_offset, None
+            is_last = at + 1 == len(logs)
+            yield from self._log_items(log, is_last)
+            if is_last:
+                return
+            self._base, self._position = logs[at + 1].base_offset, None
+
+    def _log_items(self, log: SegmentLog, is_last: bool) -> Iterator[Walked | Unopened]:
+        try:
+            source = open_source(log.path, self.guest)
+        except FileNotFoundError:
+            self._say(f"{log.path}: deleted since its directory was listed")
+            return
+        except KafkatoolError as error:
+            yield Unopened(log, str(error))
+            return
+        with source:
+            start = self._start(log, source)
+            self._position = start
+            if self._unfinished is not None and self._unfinished == _look_at(source, start):
+                return  # a preallocated log ends in a gigabyte of zeros: they are not read in every round
+            walk = scan_runs(source, start, max_batch_size=self.max_batch_size)
+            yield from self._scanned(log, source, walk, is_last)
+            if source.look_again():
+                self._say(f"{log.path}: {source.changed}")
+            if source.unreadable:
+                self._warn(f"{log.path}: the disk fails: image it before doing anything else")
+
+    def _start(self, log: SegmentLog, source: Source) -> int:
+        if self._position is None:
+            return 0 if self.wanted.is_open else seek(source, log.path, self.wanted, self.guest)
+        size = source.size_hint or 0
+        if size < self._position:
+            self._say(f"{log.path}: truncated from {self._position} to {size} bytes")
+        return min(size, self._position)
+
+    def _scanned(
+        self, log: SegmentLog, source: Source, walk: Iterator[Run | Batch | Damage], is_last: bool
+    ) -> Iterator[Walked]:
+        for item in walk:
+            if isinstance(item, Damage) and self._is_unfinished(item, source, is_last):
+                self._unfinished = _look_at(source, self._position or 0)
+                return
+            if not isinstance(item, Damage) and self._is_beyond(item):
+                return
+            end = end_of(item)
+            if self._advance is not None:
+                self._advance(max(0, end - (self._position or 0)))
+            self._position = max(end, self._position or 0)
+            yield Walked(log, source, item)
+
+    def _is_beyond(self, item: Run | Batch) -> bool:
+        """Whether this and all that follows lies behind what is wanted."""
+        if isinstance(item, Run):
+            item = next(item.batches())
+        return self.wanted.is_behind(item)
+
+    def _is_unfinished(self, damage: Damage, source: Source, is_last: bool) -> bool:
+        return (
+            self.is_growing
+            and is_last
+            and damage.next_good_offset is None
+            and damage.ends_chain
+            and damage.end_position == source.size_hint
+        )
+
+
+def _look_at(source: Source, position: int) -> tuple[int | None, bytes]:
+    """What changes when a batch is written here."""
+    return source.size_hint, source.read(position, HEADER_SIZE)
+
+
+def end_of(item: Run | Batch | Damage) -> int:
+    """The byte behind it."""
+    if isinstance(item, Run):
+        return item.position + item.end - item.start
+    if isinstance(item, Batch):
+        return item.position + item.header.size
+    return item.end_position

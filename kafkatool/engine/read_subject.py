@@ -1,0 +1,104 @@
+"""One partition that is to be read: which of its logs, and how far consumers may look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkatool.engine.logdir import LogDir, Partition, read_log_dir
+from kafkatool.engine.logfiles import may_hold
+from kafkatool.engine.lookup import EVERYWHERE, Range
+from kafkatool.engine.partition_walk import SegmentLog
+from kafkatool.engine.partitions import Home, NamedPartition
+from kafkatool.engine.source import Guest
+from kafkatool.engine.visibility import LOG_END
+from kafkatool.errors import KafkatoolError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the checkpoints of a log directory say of one partition; None where they say nothing."""
+
+    high_watermark: int | None = None
+    log_start: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One partition that is read, and how far."""
+
+    named: NamedPartition
+    home: str
+    limits: Limits
+    chosen_high_watermark: int | None = None
+    """What was asked for instead of the checkpoint's; LOG_END for none."""
+
+    @property
+    def partition(self) -> Partition:
+        return self.named.partition
+
+    @property
+    def name(self) -> str:
+        return self.partition.directory
+
+    @property
+    def high_watermark(self) -> int:
+        chosen = self.chosen_high_watermark
+        if chosen is None:
+            chosen = self.limits.high_watermark
+        return LOG_END if chosen is None else chosen
+
+    @property
+    def log_start(self) -> int:
+        return self.limits.log_start or 0
+
+    def read_limits(self, guest: Guest) -> Limits:
+        """What the checkpoints say now; as before where they cannot be read."""
+        try:
+            log_dir = read_log_dir(self.home, guest, partitions=False)
+        except KafkatoolError:
+            return self.limits
+        return _limits(log_dir, self.partition, self.limits)
+
+
+def logs_of(
+    named: NamedPartition, partition: Partition | None = None, wanted: Range = EVERYWHERE
+) -> list[SegmentLog]:
+    """The logs that are meant: of a directory the live ones, of files those that were named.
+
+    Logs outside the wanted offsets, by their names, are left out.
+    """
+    found = partition or named.partition
+    live = {one.base_offset for one in found.live_segments if one.log}
+    chosen = []
+    for segment in found.segments:
+        is_meant = segment.is_live if named.bases is None else segment.base_offset in named.bases
+        # Of a log that was named in one state there may be others, which are not meant then.
+        if is_meant and segment.log and (segment.is_live or segment.base_offset not in live):
+            chosen.append(SegmentLog(segment.base_offset, segment.log.path))
+    bases = [log.base_offset for log in chosen]
+    return [log for log in chosen if may_hold(wanted, log.base_offset, bases)]
+
+
+def subjects_of(homes: list[Home], chosen_high_watermark: int | None) -> Iterator[Subject]:
+    """Every partition that is meant, with its limits."""
+    for home in homes:
+        for named in home.partitions:
+            limits = _limits(home.log_dir, named.partition)
+            yield Subject(named, home.path, limits, chosen_high_watermark)
+
+
+def _limits(log_dir: LogDir, partition: Partition, known: Limits | None = None) -> Limits:
+    key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
+    before = known or Limits()
+    return Limits(
+        log_dir.high_watermarks.get(key, before.high_watermark),
+        log_dir.log_starts.get(key, before.log_start),
+    )
+
+
+def is_inside(path: str, directory: str) -> bool:
+    """Whether a path, which need not exist, lies in a directory."""
+    real, parent = os.path.realpath(path), os.path.realpath(directory)
+    return real == parent or real.startswith(parent.rstrip(os.sep) + os.sep)

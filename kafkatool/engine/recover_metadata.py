@@ -1,0 +1,91 @@
+"""The metadata log of a KRaft node, which is loaded by rules of its own on top of those for any log.
+
+It is always scanned from its first byte, clean shutdown or not, and no checkpoint speaks of it. Then its
+snapshots are sorted out, and where the newest of them is ahead of the log, the log gives way to it.
+
+    .checkpoint.part, .checkpoint.deleted      go
+    a snapshot below the start of the log      goes
+    a log that starts above 0, no snapshot     the node does not start
+    the newest snapshot damaged or empty       the node does not start
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.recover_result import BrokerThrows, Loading
+from kafkatool.engine.recover_truncation import start_anew_at
+from kafkatool.engine.scan import scan
+from kafkatool.format.names import SnapshotName, parse_snapshot_name
+
+_SNAPSHOT = ".checkpoint"
+_PARTIAL = ".checkpoint.part"
+_DELETED = ".checkpoint.deleted"
+
+
+class _Snapshot(NamedTuple):
+    """Of two snapshots the one with the higher epoch is newer, whatever their offsets."""
+
+    epoch: int
+    offset: int
+    file: str
+
+
+def sort_out_snapshots(log: Loading, end: int) -> int:
+    """What a node does to its snapshots, and by them to the log; returns where the log ends then."""
+    start = log.bases[0]
+    kept = []
+    for file in list(log.dir):
+        if not file.endswith((_SNAPSHOT, _PARTIAL, _DELETED)):
+            continue
+        name = _parsed(file)
+        if file.endswith(_SNAPSHOT) and name.offset >= start:
+            kept.append(_Snapshot(name.epoch, name.offset, file))
+        else:
+            log.drop_leftover(file, "a snapshot that is not needed: unfinished, deleted or below the log")
+    if not kept:
+        if start > 0:
+            raise BrokerThrows(
+                f"the metadata log starts at {start}, and no snapshot holds what came before: "
+                "Inconsistent snapshot state"
+            )
+        return end
+    newest = max(kept)
+    _check_newest(log, newest.file)
+    latest = log.epochs.latest
+    epoch = latest.epoch if latest is not None else 0
+    if newest.epoch < epoch or (newest.epoch == epoch and newest.offset <= end):
+        return end
+    # Nothing is lost: what the log held is in the snapshot.
+    why = f"the log ends at {end}, and the snapshot {newest.file} goes beyond"
+    start_anew_at(log, newest.offset, why, "leftover")
+    for snapshot in kept:
+        if snapshot != newest:
+            log.drop_leftover(snapshot.file, f"older than the snapshot {newest.file}")
+    return newest.offset
+
+
+def _check_newest(log: Loading, file: str) -> None:
+    """A node reads its newest snapshot at once; a tail that is cut short it does not miss."""
+    batches = 0
+    with log.dir.open(file) as source:
+        for item in scan(source, chain=True):
+            if isinstance(item, Damage):
+                if item.ends_chain and item.throws:
+                    raise BrokerThrows(f"{file}: the newest snapshot cannot be read: {item.message}")
+                if item.ends_chain:
+                    break
+            elif not item.is_valid:
+                raise BrokerThrows(f"{file}: the newest snapshot cannot be read: a checksum does not match")
+            else:
+                batches += 1
+    if not batches:
+        raise BrokerThrows(f"{file}: the newest snapshot is empty")
+
+
+def _parsed(file: str) -> SnapshotName:
+    name = parse_snapshot_name(file)
+    if name is None:
+        raise BrokerThrows(f"{file}: no offset and epoch in the name of a snapshot")
+    return name

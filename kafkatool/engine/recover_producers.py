@@ -1,0 +1,148 @@
+"""Producer state and its snapshots while a log is loaded: which are read, dropped and taken, and when."""
+
+from __future__ import annotations
+
+from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.recover_result import (
+    BrokerThrows,
+    DirectoryFails,
+    Loading,
+    offset_in_name,
+    unreadable_in,
+)
+from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Source
+from kafkatool.engine.virtual import Unreadable, VirtualDirectory
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import HEADER_SIZE, BatchHeader
+from kafkatool.format.names import segment_file
+from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
+
+
+class Producers:
+    """Producer state beside the snapshots of a directory in thought."""
+
+    def __init__(self, directory: VirtualDirectory, now_ms: int) -> None:
+        self.states = ProducerStates()
+        self.last_offset = 0
+        self._dir = directory
+        self._now_ms = now_ms
+
+    def offsets(self) -> list[int]:
+        found = [offset_in_name(name) for name in self._dir if name.endswith(".snapshot")]
+        return sorted(offset for offset in found if offset is not None)
+
+    def take(self) -> None:
+        offset = self.states.end_offset
+        if offset > self.last_offset:
+            content = write_snapshot(self.states.rows())
+            self._dir.write(segment_file(offset, ".snapshot"), content, "producers at this offset")
+            self.last_offset = offset
+
+    def load_newest(self, log_start: int) -> None:
+        for offset in reversed(self.offsets()):
+            try:
+                rows = read_snapshot(self._dir.read(segment_file(offset, ".snapshot")))
+            except Unreadable as error:
+                raise DirectoryFails(str(error)) from None
+            except FormatError:
+                self._remove(offset, "it cannot be read")
+                continue
+            self.states.load(rows, offset, self._now_ms)
+            self.last_offset = offset
+            return
+        self.states.clear(log_start)
+        self.last_offset = log_start
+
+    def stay(self, log_start: int) -> None:
+        self.states.end_offset = max(self.states.end_offset, log_start)
+        self.last_offset = max(self.offsets(), default=log_start)
+
+    def drop_outside(self, log_start: int, end: int) -> None:
+        for offset in self.offsets():
+            if offset > end or offset <= log_start:
+                self._remove(offset, "outside of the log")
+
+    def drop_strays(self, bases: list[int]) -> None:
+        strays = [offset for offset in self.offsets() if offset not in bases]
+        kept = strays[-1:] if strays and strays[-1] >= max(bases) else []
+        for offset in strays:
+            if offset not in kept:
+                self._remove(offset, "not at the base of a segment")
+
+    def drop_all(self, why: str) -> None:
+        for offset in self.offsets():
+            self._remove(offset, why)
+
+    def _remove(self, offset: int, why: str) -> None:
+        self._dir.remove(segment_file(offset, ".snapshot"), why)
+
+
+def finish_producers(log: Loading, log_start: int, end: int) -> None:
+    """What the broker does about producers when all segments are loaded."""
+    producers = Producers(log.dir, log.how.now_ms)
+    producers.drop_strays(log.bases)
+    rebuild_producers(log, producers, log.bases, log_start, end)
+
+
+def rebuild_producers(log: Loading, producers: Producers, bases: list[int], log_start: int, end: int) -> None:
+    """Producers up to an offset, with the snapshots that the broker takes and drops on the way."""
+    marks = {*bases[-2:], end}
+    was_empty = producers.states.end_offset >= end
+    producers.drop_outside(log_start, end)
+    if end != producers.states.end_offset:
+        producers.load_newest(log_start)
+    else:
+        producers.stay(log_start)
+    if end > producers.states.end_offset and not was_empty:
+        _replay(log, producers, bases, marks, log_start, end)
+    producers.states.end_offset = end
+    producers.take()
+
+
+def _replay(
+    log: Loading, producers: Producers, bases: list[int], marks: set[int], log_start: int, end: int
+) -> None:
+    begin = producers.states.end_offset
+    floor = max((base for base in bases if base <= begin), default=None)
+    for base in bases:
+        if base >= end or (floor is not None and base < floor):
+            continue
+        start = max(base, producers.states.end_offset, log_start)
+        producers.states.end_offset = start
+        if base in marks:
+            producers.take()
+        _replay_segment(log, producers.states, base, start, end)
+        producers.states.end_offset = start
+
+
+def _replay_segment(log: Loading, states: ProducerStates, base: int, start: int, end: int) -> None:
+    with log.dir.open(segment_file(base, ".log")) as source:
+        for item in scan(source, chain=True):
+            if not isinstance(item, Batch):
+                _fail_if_unreadable(base, source, item.position, item.position + HEADER_SIZE)
+                if item.ends_chain:
+                    return
+                continue
+            header = item.header
+            has_producer = isinstance(header, BatchHeader) and header.producer_id >= 0
+            read_to = item.position + (header.size if has_producer else HEADER_SIZE)
+            _fail_if_unreadable(base, source, item.position, read_to)
+            if header.last_offset >= end:
+                return
+            if header.last_offset < start or not isinstance(header, BatchHeader):
+                continue
+            if header.producer_id >= 0 and item.data is not None:
+                try:
+                    states.replay(state_batch(header, item.data))
+                except (FormatError, LogRefusal) as error:
+                    raise BrokerThrows(f"{segment_file(base, '.log')}: {error}") from None
+
+
+def _fail_if_unreadable(base: int, source: Source, start: int, end: int) -> None:
+    """Where the disk does not give what a broker reads, it does not start."""
+    bad = unreadable_in(source, start, end)
+    if bad is not None:
+        name = segment_file(base, ".log")
+        raise BrokerThrows(f"{name}: the disk does not give bytes {bad[0]} to {bad[1] - 1}")

@@ -1,0 +1,265 @@
+"""Segments as a broker's loader takes them up: scanned, cut, split, or dropped behind a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafkatool.engine.accounting import IndexAccounting, IndexFull, InvalidOffset
+from kafkatool.engine.plan import Stretch
+from kafkatool.engine.recover_producers import Producers, rebuild_producers
+from kafkatool.engine.recover_result import (
+    INDEXES,
+    BrokerThrows,
+    DirectoryFails,
+    Loading,
+    offset_in_name,
+    unreadable_in,
+)
+from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
+from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Source
+from kafkatool.engine.split import bases_of
+from kafkatool.engine.virtual import Unreadable
+from kafkatool.errors import FormatError
+from kafkatool.format import offset_index, time_index, txn_index
+from kafkatool.format.batch import HEADER_SIZE, MAX_INT32
+from kafkatool.format.java_text import LONG_MAX
+from kafkatool.format.names import segment_file
+
+
+def load_segments(log: Loading) -> None:
+    """Take up every segment by name; those without an offset index are scanned."""
+    _with_splits(log, _load_segments)
+
+
+def recover_from_the_recovery_point(log: Loading) -> None:
+    """Scan what was not flushed; the first segment that has to be cut ends the log."""
+    _with_splits(log, _recover_log)
+
+
+class _Overflow(Exception):
+    def __init__(self, base: int, message: str) -> None:
+        super().__init__(message)
+        self.base = base
+
+
+def _with_splits(log: Loading, work: Callable[[Loading], None]) -> None:
+    """A segment whose offsets span too much is split, and the work begins again."""
+    for _ in range(1000):
+        try:
+            work(log)
+            return
+        except _Overflow as overflow:
+            _split(log, overflow.base)
+
+
+def _load_segments(log: Loading) -> None:
+    log.bases = []
+    names = sorted(log.dir)
+    logs = {offset_in_name(name) for name in names if name.endswith(".log")}
+    for name in names:
+        base = offset_in_name(name)
+        if name.endswith(INDEXES):
+            if base is None:
+                raise BrokerThrows(f"{name}: no offset in the name of an index")
+            if base not in logs and name in log.dir:
+                log.drop_leftover(name, "an index without a log")
+        elif name.endswith(".log"):
+            if base is None:
+                raise BrokerThrows(f"{name}: no offset in the name of a log")
+            _load_segment(log, base)
+            log.bases.append(base)
+
+
+def _load_segment(log: Loading, base: int) -> None:
+    index, times, aborted = (segment_file(base, extension) for extension in INDEXES)
+    if index not in log.dir:
+        _scan(log, base, "its offset index is missing", is_load=True)
+        return
+    if times not in log.dir:
+        log.say("rebuild", base, f"{times}: is missing, and is made empty, not from the log")
+        log.dir.write(times, b"", "it was missing; a broker makes it empty")
+    if aborted in log.dir:
+        try:
+            entries = list(txn_index.read_entries(log.dir.read(aborted)))
+        except Unreadable as error:
+            raise BrokerThrows(str(error)) from None
+        for entry in entries:
+            if txn_index.version_problem(entry):
+                raise BrokerThrows(f"{aborted}: {txn_index.version_problem(entry)}")
+        problem = txn_index.sanity_problem(entries, base)
+        if problem is not None:
+            _scan(log, base, f"its transaction index is wrong: {problem}", is_load=True)
+
+
+def _recover_log(log: Loading) -> None:
+    if log.how.recovery_point == LONG_MAX:  # to the broker an empty range
+        return
+    floor = max((base for base in log.bases if base <= log.how.recovery_point), default=None)
+    doubtful = [base for base in log.bases if floor is None or base >= floor]
+    for number, base in enumerate(doubtful):
+        if _scan(log, base, "it lies at or above the recovery point", is_load=False):
+            _drop(log, doubtful[number + 1 :], base)
+            return
+
+
+def _scan(log: Loading, base: int, why: str, *, is_load: bool) -> bool:
+    """Recover one segment; True if it had to be cut."""
+    name = segment_file(base, ".log")
+    size = log.dir.size(name)
+    log.say("scan", base, f"{name}: {why}", position=size)
+    producers = Producers(log.dir, log.how.now_ms)
+    try:
+        rebuild_producers(log, producers, log.bases, log.how.log_start, base)
+    except DirectoryFails as error:
+        if not is_load:
+            log.remember_cut(name, 0)
+            text = f"{error}; a broker from 4.0 on first empties {name}: set that snapshot aside"
+            raise DirectoryFails(text) from None
+        raise
+    try:
+        with log.dir.open(name) as source:
+            accounting = IndexAccounting(base, log.how.interval, log.how.max_index_bytes)
+            found = recover_segment(scan(source, chain=True), accounting, producers.states, log.epochs)
+            if found.valid_bytes < size:
+                _fail_if_unreadable(log, base, source, found.valid_bytes)
+    except OffsetOverflow as error:
+        raise _Overflow(base, str(error)) from None
+    except IndexFull as error:
+        raise BrokerThrows(str(error)) from None
+    except LogRefusal as error:
+        raise BrokerThrows(f"{name}: {error}") from None
+    except InvalidOffset as error:
+        if is_load:
+            raise BrokerThrows(f"{name}: {error}") from None
+        _give_up(log, base, str(error))
+        return True
+    _settle(log, base, found, size)
+    producers.take()
+    if found.valid_bytes < size and not log.result.open_transactions:
+        log.result.open_transactions = producers.states.open_transactions
+    return found.valid_bytes < size
+
+
+def _fail_if_unreadable(log: Loading, base: int, source: Source, position: int) -> None:
+    """Where the disk does not give a batch, a broker does not cut it away: it does not start."""
+    head = source.read(position, HEADER_SIZE)
+    size = 12 + int.from_bytes(head[8:12], "big", signed=True)
+    is_read = position + size <= (source.size_hint or 0)
+    bad = unreadable_in(source, position, position + max(HEADER_SIZE, size if is_read else 0))
+    if bad is None:
+        return
+    log.remember_cut(segment_file(base, ".log"), position)
+    for later in log.bases:
+        if later > base:
+            log.remember_cut(segment_file(later, ".log"), 0)
+    raise BrokerThrows(f"{segment_file(base, '.log')}: the disk does not give bytes {bad[0]} to {bad[1] - 1}")
+
+
+def _settle(log: Loading, base: int, found: RecoveredSegment, size: int) -> None:
+    why = "made anew by recovery"
+    if found.valid_bytes < size:
+        problem = found.problem or "the last batch is not whole"
+        if found.has_zeros_behind:
+            _trim(log, base, found.valid_bytes)
+        else:
+            _cut(log, base, found.valid_bytes, found.next_offset, problem)
+    offsets, times, aborted = (segment_file(base, extension) for extension in INDEXES)
+    log.dir.write(offsets, offset_index.write_entries(found.offsets), why)
+    log.dir.write(times, time_index.write_entries(found.times), why)
+    if found.aborted or aborted in log.dir:
+        log.dir.write(aborted, txn_index.write_entries(found.aborted), why)
+    log.ends[base] = found.next_offset
+
+
+def _give_up(log: Loading, base: int, why: str) -> None:
+    """An index entry that would not rise: the broker truncates the segment to its base offset.
+
+    It finds that in the index as far as it was made: where an entry stands at the base offset itself,
+    what lies before that entry stays.
+    """
+    position, next_offset = _position_of_base(log, base)
+    _cut(log, base, position, next_offset, f"{why}; the broker gives up on the segment")
+    for extension in INDEXES:
+        if extension != ".txnindex" or segment_file(base, extension) in log.dir:
+            log.dir.write(segment_file(base, extension), b"", "the broker gives up on the segment")
+    log.ends[base] = next_offset
+
+
+def _position_of_base(log: Loading, base: int) -> tuple[int, int]:
+    accounting = IndexAccounting(base, log.how.interval, log.how.max_index_bytes)
+    next_offset = base
+    for batch in log.batches(segment_file(base, ".log")):
+        header = batch.header
+        try:
+            new = accounting.add(batch.position, header.size, header.last_offset, header.max_timestamp)
+        except InvalidOffset:
+            break
+        if new.offset is not None and new.offset.relative_offset == 0:
+            return batch.position, next_offset
+        next_offset = header.last_offset + 1
+    return 0, base
+
+
+def _cut(log: Loading, base: int, position: int, next_offset: int, why: str) -> None:
+    name = segment_file(base, ".log")
+    log.remember_cut(name, position)
+    lost = log.dir.size(name) - position
+    message = f"{name}: {lost} bytes from byte {position} on are cut: {why}"
+    log.say("cut", base, message, position=position, first_offset=next_offset)
+    log.dir.cut(name, position, f"cut at byte {position}: {why}")
+
+
+def _trim(log: Loading, base: int, position: int) -> None:
+    name = segment_file(base, ".log")
+    size = log.dir.size(name) - position
+    message = f"{name}: {size} zeros from byte {position} on are cut: reserved, or never written"
+    log.say("trim", base, message, position=position)
+    log.dir.cut(name, position, f"zeros from byte {position} on")
+
+
+def _drop(log: Loading, bases: list[int], damaged: int) -> None:
+    for base in bases:
+        log.say("delete", base, f"{segment_file(base, '.log')}: lies behind the damage", first_offset=base)
+        log.remove_segment(base, f"behind the damage in segment {damaged}")
+        log.bases.remove(base)
+
+
+# --- a segment whose offsets span too much ------------------------------------------------------------
+
+
+def _split(log: Loading, base: int) -> None:
+    name = segment_file(base, ".log")
+    batches = log.batches(name)
+    last = batches[-1].header.last_offset if batches else base
+    size = log.dir.size(name)
+    if not last + 1 > base or last - base <= MAX_INT32:
+        raise BrokerThrows(
+            f"{name}: a batch does not belong to this segment, and it cannot be split: "
+            "Split operation is only permitted for segments with overflow"
+        )
+    if batches[-1].position + batches[-1].header.size != size:
+        raise BrokerThrows(f"{name}: it would have to be split, and ends in the middle of a batch")
+    starts = _split_points(log, name, batches)
+    content = log.dir.files[name]
+    assert isinstance(content, Stretch)
+    log.say("split", base, f"{name}: its offsets span too much: {len(starts)} segments are made of it")
+    log.remove_segment(base, "split")
+    log.result.cuts.pop()  # nothing of it is lost
+    ends = [*(position for position, _base in starts[1:]), size]
+    for (position, new_base), end in zip(starts, ends, strict=True):
+        part = Stretch(content.path, content.start + position, content.start + end)
+        log.dir.files[segment_file(new_base, ".log")] = part
+        for extension in (".index", ".timeindex"):  # recovery makes them anew
+            log.dir.write(segment_file(new_base, extension), b"", "split")
+    log.bases = sorted({*log.bases, *(new for _position, new in starts)} - ({base} - {starts[0][1]}))
+
+
+def _split_points(log: Loading, name: str, batches: list[Batch]) -> list[tuple[int, int]]:
+    """Where new segments begin: position and base offset."""
+    try:
+        with log.dir.open(name) as source:
+            return list(bases_of(((batch.position, batch.header) for batch in batches), source.read).items())
+    except FormatError as error:
+        raise BrokerThrows(f"{name}: it would have to be split, and cannot be read: {error}") from None

@@ -1,0 +1,24 @@
+"""A log that is thrown away as a whole: an empty one takes its place, at another offset."""
+
+from __future__ import annotations
+
+from kafkatool.engine.recover_producers import Producers
+from kafkatool.engine.recover_result import Loading
+from kafkatool.format.names import segment_file
+
+
+def start_anew_at(log: Loading, offset: int, why: str, what: str) -> None:
+    """Delete all segments, epochs and producers, and begin with an empty segment; told as events `what`."""
+    for base in log.bases:
+        name = segment_file(base, ".log")
+        log.say(what, base, f"{name}: {why}", first_offset=base)
+        log.remove_segment(base, why)
+    log.epochs.clear()
+    Producers(log.dir, log.how.now_ms).drop_all(why)
+    make_empty_segment(log, offset)
+
+
+def make_empty_segment(log: Loading, offset: int) -> None:
+    for extension in (".log", ".index", ".timeindex"):
+        log.dir.write(segment_file(offset, extension), b"", "an empty segment")
+    log.bases = [offset]

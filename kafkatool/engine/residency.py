@@ -1,0 +1,189 @@
+"""Which pages of a file are in the page cache: the whole map, asked without touching a page.
+
+    cachestat (Linux 6.5)   how many pages of a range are cached, dirty, being written, evicted
+    mincore                 which ones; asked only where some are and some are not
+
+Since Linux 5.2 mincore tells who neither owns a file nor may write it that every page is resident. Such an
+answer is found out and thrown away: what cannot be known is None here, never a guess.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kafkatool.engine import pagecache
+from kafkatool.engine.pagecache import PAGE, PageCounts, PageRange, Residency
+
+CELLS = 128
+"""Pieces that a file is cut into to be drawn."""
+_WINDOW = 1 << 16
+"""Pages that mincore is asked for at once: 64 KiB of answers."""
+
+Counter = Callable[[int, int], PageCounts | None]
+
+NOT_TOLD = "the kernel does not tell: neither owner of the file nor allowed to write it"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of a file: how many pages it has, and how many of them are in memory and not yet written."""
+
+    pages: int
+    resident: int
+    dirty: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileMap:
+    """The pages of a file at one moment. `runs` holds first page and page behind the last, in turns."""
+
+    size: int
+    pages: int
+    resident: int | None
+    counts: PageCounts | None
+    """What only cachestat knows; None before Linux 6.5."""
+    runs: array[int] | None
+    """None where only numbers are told, or nothing at all."""
+    cells: tuple[Cell, ...]
+
+    @property
+    def resident_size(self) -> int:
+        """Bytes in memory: the last page counts as far as the file goes."""
+        if not self.resident:
+            return 0
+        has_last = self.runs[-1] == self.pages if self.runs else self.resident == self.pages
+        return self.resident * PAGE - (self.pages * PAGE - self.size if has_last else 0)
+
+    def resident_runs(self) -> Iterator[PageRange]:
+        runs = self.runs or array("q")
+        return zip(runs[::2], runs[1::2], strict=True)
+
+    def tail_start(self, end: int) -> int:
+        """The first page of those that are resident without a gap up to page `end`; `end` if none is."""
+        at = bisect_right(self.runs, end - 1) if self.runs is not None else 0
+        return self.runs[at - 1] if self.runs is not None and at % 2 else end
+
+    def resident_between(self, first: int, end: int) -> int:
+        """How many of these pages are in memory."""
+        return sum(b - a for a, b in pagecache.only_within(list(self.resident_runs()), first, end))
+
+
+def open_to_ask(path: str) -> int:
+    """A descriptor that changes nothing, not even the time of the last access. Raises OSError."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+    try:
+        return os.open(path, flags | getattr(os, "O_NOATIME", 0))
+    except PermissionError:  # O_NOATIME is for the owner only
+        return os.open(path, flags)
+
+
+def map_path(path: str) -> FileMap:
+    """The map of a file. Raises OSError where it cannot be opened."""
+    fd = open_to_ask(path)
+    try:
+        return map_file(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def map_file(fd: int, size: int) -> FileMap:
+    """The map of an open file, which may shrink or grow meanwhile: it is that of its first `size` bytes."""
+    pages = -(-size // PAGE)
+    count = pagecache.page_counter(fd)
+    counts = count(0, pages)
+    runs = _runs(fd, size, pages, counts, count)
+    if runs is not None:
+        resident: int | None = sum(runs[1::2]) - sum(runs[::2])
+    else:
+        resident = None if counts is None else min(counts.cached, pages)
+    return FileMap(size, pages, resident, counts, runs, _cells(pages, runs, counts, count))
+
+
+def _runs(fd: int, size: int, pages: int, counts: PageCounts | None, count: Counter) -> array[int] | None:
+    if counts is not None and counts.cached in (0, pages):
+        return array("q", (0, pages) if counts.cached else ())
+    if not size:
+        return array("q")
+    residency = Residency.of(fd, size)
+    if residency is None:
+        return None
+    runs = array("q")
+    with residency:
+        for first in range(0, pages, _WINDOW):
+            end = min(first + _WINDOW, pages)
+            # One window is the whole file, of which that much is known.
+            counts = count(first, end) if pages > _WINDOW else None
+            if not _add_window(runs, residency, first, end, counts):
+                return None
+    return runs
+
+
+def _add_window(
+    runs: array[int], residency: Residency, first: int, end: int, counts: PageCounts | None
+) -> bool:
+    """Add what is resident among these pages; False where the kernel stopped telling."""
+    if counts is not None and counts.cached in (0, end - first):
+        _add(runs, first, end) if counts.cached else None
+        return True
+    answer = residency.pages(first, end)
+    if answer is None:
+        return False
+    at = answer.find(1)
+    while at >= 0:
+        stop = answer.find(0, at)
+        stop = len(answer) if stop < 0 else stop
+        _add(runs, first + at, first + stop)
+        at = answer.find(1, stop)
+    return True
+
+
+def _add(runs: array[int], first: int, end: int) -> None:
+    if runs and runs[-1] == first:
+        runs[-1] = end
+    else:
+        runs.extend((first, end))
+
+
+def _cells(
+    pages: int, runs: array[int] | None, counts: PageCounts | None, count: Counter
+) -> tuple[Cell, ...]:
+    """The pieces of a file of which anything is in memory; one piece says it for all the others."""
+    if runs is None and counts is None:
+        return ()
+    has_dirty = counts is not None and counts.dirty > 0
+    if (
+        not has_dirty
+        and runs is not None
+        and len(runs) in (0, 2)
+        and (not runs or runs[1] - runs[0] == pages)
+    ):
+        return (Cell(pages, pages if runs else 0, 0),)
+    bounds = [pages * at // CELLS for at in range(CELLS + 1)]
+    found = []
+    ends = _running_total(runs) if runs is not None else None
+    for first, end in pairwise(bounds):
+        told = count(first, end) if has_dirty or ends is None else None
+        resident = told.cached if ends is None and told is not None else 0
+        if ends is not None and runs is not None:
+            resident = _below(runs, ends, end) - _below(runs, ends, first)
+        found.append(Cell(end - first, resident, told.dirty if told is not None else 0))
+    return tuple(cell for cell in found if cell.pages)
+
+
+def _running_total(runs: array[int]) -> list[int]:
+    total, sums = 0, []
+    for first, end in zip(runs[::2], runs[1::2], strict=True):
+        sums.append(total)
+        total += end - first
+    return sums
+
+
+def _below(runs: array[int], sums: list[int], page: int) -> int:
+    """How many resident pages lie below this one."""
+    at = (bisect_right(runs, page) - 1) // 2
+    return sums[at] + min(page, runs[2 * at + 1]) - runs[2 * at] if at >= 0 else 0

@@ -1,0 +1,328 @@
+"""Which segments of a log a broker would delete now, and why each of the others stays.
+
+A broker makes three passes over a log, oldest segment first, and each ends at the first segment it keeps:
+
+    start offset   everything of the segment lies below the log start offset; never the active segment
+    size           without the segment the log would still have at least `retention.bytes`
+    time           the segment's largest timestamp is more than `retention.ms` ago
+
+No segment goes that reaches above the high watermark. Where all go, an empty one is begun first at the end of
+the log. Without `delete` in `cleanup.policy` there is only the first pass. A tiered topic that copies goes by
+`local.retention.*`, and only what is in remote storage may go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from kafkatool.engine.config import TopicConfig
+from kafkatool.format.release import Release
+
+_NOTHING_COPIED, _ALL_COPIED = -1, 1 << 63
+UNLIMITED = -1
+
+
+class TimeSource(StrEnum):
+    """What a broker takes a segment's largest timestamp from."""
+
+    TIME_INDEX = "time_index"
+    RECORDS = "records"
+    MTIME = "mtime"
+
+
+class Decision(StrEnum):
+    KEEP = "keep"
+    DELETE = "delete"
+    UNKNOWN = "unknown"
+
+
+class Rule(StrEnum):
+    """What decided about a segment."""
+
+    START_OFFSET = "start_offset"
+    SIZE = "size"
+    TIME = "time"
+    ACTIVE = "active"
+    HIGH_WATERMARK = "high_watermark"
+    AFTER_KEPT = "after_kept"
+    POLICY = "policy"
+    REMOTE = "remote"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    """What a broker knows of a segment when it decides."""
+
+    base_offset: int
+    size: int
+    """Bytes of its records; no indexes, no room that is only reserved."""
+    largest_ms: int
+    largest_from: TimeSource = TimeSource.TIME_INDEX
+    largest_offset: int | None = None
+    """Where the largest timestamp is, as far as that is known."""
+    first_ms: int | None = None
+    log_largest_ms: int | None = None
+    """What the records say, where that is known and not what the broker goes by."""
+    log_largest_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """One log: its segments in order, and its three offsets."""
+
+    segments: tuple[SegmentFacts, ...]
+    log_end: int
+    high_watermark: int
+    log_start: int
+    """Of a tiered log this may lie far below the first segment."""
+    damage: str | None = None
+    """What is wrong in the segment that is written to, so that the end of the log is in doubt."""
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def local_start(self) -> int:
+        return max(self.log_start, self.segments[0].base_offset) if self.segments else self.log_start
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the settings make of a log."""
+
+    policy: tuple[str, ...] = ("delete",)
+    retention_ms: int = UNLIMITED
+    retention_bytes: int = UNLIMITED
+    is_tiered: bool = False
+    copies: bool = False
+    """Tiered, and segments are still copied: then the limits are those of the local part."""
+    remote_offset: int | None = None
+    """The highest offset in remote storage; None: not known."""
+    by_limits: bool = True
+    """Whether size and time count at all."""
+    is_retained: bool = True
+    """False where nobody ever asks: a compacted topic on a broker without a cleaner."""
+
+
+def limits_of(config: TopicConfig, *, remote_offset: int | None = None, has_cleaner: bool = True) -> Limits:
+    """The limits that a topic's settings stand for."""
+    policy = config.values["cleanup.policy"]
+    assert isinstance(policy, tuple)
+    is_tiered = config.values["remote.storage.enable"] is True and "compact" not in policy
+    copies = is_tiered and config.values["remote.log.copy.disable"] is not True
+    in_ms, in_bytes = config.number("retention.ms"), config.number("retention.bytes")
+    if copies:
+        local_ms, local_bytes = config.number("local.retention.ms"), config.number("local.retention.bytes")
+        in_ms = in_ms if local_ms == -2 else local_ms
+        in_bytes = in_bytes if local_bytes == -2 else local_bytes
+    # From 4.2 on a topic without a policy keeps all, but of what is copied only the local limits' worth here.
+    by_limits = "delete" in policy or (not policy and copies and config.release >= Release.V4_2)
+    return Limits(
+        policy=policy,
+        retention_ms=in_ms,
+        retention_bytes=in_bytes,
+        is_tiered=is_tiered,
+        copies=copies,
+        remote_offset=remote_offset,
+        by_limits=by_limits,
+        is_retained=has_cleaner or "compact" not in policy,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one segment."""
+
+    segment: SegmentFacts
+    decision: Decision
+    rule: Rule
+    upper_offset: int
+    """The base of the next segment, or the end of the log: the high watermark must have reached it."""
+    is_active: bool
+    excess: int | None = None
+    """Bytes of the log above `retention.bytes` when the size of this segment was looked at."""
+    held_by: SegmentFacts | None = None
+    """The older segment that is kept and, with it, this one."""
+    goes_ms: int | None = None
+    """When time alone lets it go, not counting the wait for the next check; None: never, or not known."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """All of one log, as the next check would leave it."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    rolls_at: int | None = None
+    """Base of the empty segment that is begun first; None: none is."""
+    log_start: int = 0
+    local_start: int = 0
+
+    @property
+    def deleted(self) -> list[SegmentFacts]:
+        return [one.segment for one in self.verdicts if one.decision is Decision.DELETE]
+
+    @property
+    def freed(self) -> int:
+        return sum(segment.size for segment in self.deleted)
+
+
+def decide(log: LogFacts, limits: Limits, now_ms: int) -> Outcome:
+    """What the broker's next check at this moment does to a log."""
+    if not limits.copies or limits.remote_offset is not None:
+        return _Check(log, limits, now_ms).run()
+    least = _Check(log, replace(limits, remote_offset=_NOTHING_COPIED), now_ms).run()
+    most = _Check(log, replace(limits, remote_offset=_ALL_COPIED), now_ms).run()
+    for at, (low, high) in enumerate(zip(least.verdicts, most.verdicts, strict=True)):
+        if low.decision is not high.decision:
+            least.verdicts[at] = replace(high, decision=Decision.UNKNOWN)
+    return least
+
+
+_Predicate = Callable[[SegmentFacts, SegmentFacts | None], bool]
+
+
+class _Check:
+    """One run of the three passes."""
+
+    def __init__(self, log: LogFacts, limits: Limits, now_ms: int) -> None:
+        self.log = log
+        self.limits = limits
+        self.now_ms = now_ms
+        self.left = list(log.segments)
+        self.log_start, self.local_start = log.log_start, log.local_start
+        self.rolls_at: int | None = None
+        self.taken: dict[int, Rule] = {}
+        self.excess: dict[int, int] = {}
+        self.not_copied: set[int] = set()
+
+    def run(self) -> Outcome:
+        if self.limits.is_retained and self.left:
+            self._pass(Rule.START_OFFSET, self._is_below_start)
+            if self.limits.by_limits:
+                self._size_pass()
+                self._time_pass()
+        return Outcome(list(self._verdicts()), self.rolls_at, self.log_start, self.local_start)
+
+    # --- the passes -----------------------------------------------------------------------------------
+
+    def _is_below_start(self, _segment: SegmentFacts, following: SegmentFacts | None) -> bool:
+        start = self.local_start if self.limits.is_tiered else self.log_start
+        return following is not None and following.base_offset <= start
+
+    def _size_pass(self) -> None:
+        limit = self.limits.retention_bytes
+        excess = sum(segment.size for segment in self.left) - limit
+        if limit < 0 or excess < 0:
+            return
+
+        def is_too_much(segment: SegmentFacts, _following: SegmentFacts | None) -> bool:
+            nonlocal excess
+            self.excess[segment.base_offset] = excess
+            if excess < segment.size:
+                return False
+            excess -= segment.size
+            return True
+
+        self._pass(Rule.SIZE, is_too_much)
+
+    def _time_pass(self) -> None:
+        if self.limits.retention_ms >= 0:
+            self._pass(Rule.TIME, lambda segment, _following: self._is_expired(segment))
+
+    def _is_expired(self, segment: SegmentFacts) -> bool:
+        limit = self.limits.retention_ms
+        return limit >= 0 and self.now_ms - segment.largest_ms > limit
+
+    def _pass(self, rule: Rule, predicate: _Predicate) -> None:
+        count = 0
+        rolls = False
+        for at, segment in enumerate(self.left):
+            following = self.left[at + 1] if at + 1 < len(self.left) else None
+            upper = following.base_offset if following else self.log.log_end
+            if self.log.high_watermark < upper or not predicate(segment, following):
+                break
+            # Of a tiered log the active segment is closed first, so that it can be copied.
+            rolls = rolls or (self.limits.is_tiered and following is None and segment.size > 0)
+            if following is None and segment.size == 0:
+                break
+            if not self._may_go(following, upper):
+                self.not_copied.add(segment.base_offset)
+                break
+            count += 1
+        if rolls or count == len(self.left):
+            self._roll()
+        self._take(count, rule)
+
+    def _may_go(self, following: SegmentFacts | None, upper: int) -> bool:
+        if not self.limits.copies:
+            return True
+        assert self.limits.remote_offset is not None
+        is_copied = 0 < upper <= self.limits.remote_offset + 1
+        return is_copied or (following is not None and self.log_start >= following.base_offset)
+
+    def _roll(self) -> None:
+        self.rolls_at = self.log.log_end
+        self.left.append(SegmentFacts(self.log.log_end, 0, self.now_ms, TimeSource.MTIME))
+
+    def _take(self, count: int, rule: Rule) -> None:
+        if not count:
+            return
+        self.taken.update({segment.base_offset: rule for segment in self.left[:count]})
+        self.left = self.left[count:]
+        start = self.left[0].base_offset
+        self.local_start = max(self.local_start, start)
+        if not self.limits.copies:
+            self.log_start = max(self.log_start, start)
+
+    # --- the reasons ----------------------------------------------------------------------------------
+
+    def _verdicts(self) -> Iterator[Verdict]:
+        segments = self.log.segments
+        first_kept = next((one for one in segments if one.base_offset not in self.taken), None)
+        goes_ms: int | None = 0
+        for at, segment in enumerate(segments):
+            is_active = at + 1 == len(segments)
+            upper = self.log.log_end if is_active else segments[at + 1].base_offset
+            excess = self.excess.get(segment.base_offset)
+            if segment.base_offset in self.taken:
+                rule = self.taken[segment.base_offset]
+                yield Verdict(segment, Decision.DELETE, rule, upper, is_active, excess, None, self.now_ms)
+                continue
+            goes_ms = self._goes_ms(segment, goes_ms, is_active=is_active)
+            rule = self._why_kept(segment, upper, is_first=segment is first_kept, is_active=is_active)
+            held_by = first_kept if segment is not first_kept else None
+            yield Verdict(segment, Decision.KEEP, rule, upper, is_active, excess, held_by, goes_ms)
+
+    def _goes_ms(self, segment: SegmentFacts, before_ms: int | None, *, is_active: bool) -> int | None:
+        """When this segment and all kept before it have expired."""
+        limit = self.limits.retention_ms
+        is_empty = is_active and segment.size == 0
+        if (
+            before_ms is None
+            or limit < 0
+            or is_empty
+            or not (self.limits.by_limits and self.limits.is_retained)
+        ):
+            return None
+        return max(before_ms, segment.largest_ms + limit + 1)
+
+    def _why_kept(self, segment: SegmentFacts, upper: int, *, is_first: bool, is_active: bool) -> Rule:
+        limits = self.limits
+        if not limits.is_retained:
+            return Rule.POLICY
+        if is_active and (segment.size == 0 or self.log.log_start >= self.log.log_end):
+            return Rule.ACTIVE
+        if not limits.by_limits:
+            return Rule.POLICY
+        if self.log.high_watermark < upper:
+            return Rule.HIGH_WATERMARK
+        if segment.base_offset in self.not_copied:
+            return Rule.REMOTE
+        if not is_first and self._is_expired(segment):
+            return Rule.AFTER_KEPT
+        if limits.retention_ms >= 0:
+            return Rule.TIME
+        return Rule.SIZE if limits.retention_bytes >= 0 else Rule.POLICY

@@ -1,0 +1,131 @@
+"""Which change of a topic's retention would free so many bytes, and is the smallest that does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kafkatool.engine.retention import Limits, decide
+from kafkatool.engine.retention_logs import Judged
+from kafkatool.engine.settings import INTERNAL_TOPICS, Origin, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting of one topic, and what comes of it on this disk."""
+
+    topic: str
+    setting: Setting
+    """As it is now."""
+    value: int
+    freed: int
+    """Bytes on the disk, beyond what goes anyway."""
+    segments: int
+
+    @property
+    def undo_value(self) -> str | None:
+        """What to set to go back; None: the topic had no value of its own."""
+        return self.setting.text if self.setting.origin is Origin.TOPIC else None
+
+
+def changes_that_free(judged: Sequence[Judged], wanted: int, now_ms: int) -> list[tuple[Change, ...]]:
+    """The ways to free that much, the one that frees the least first.
+
+    Each topic alone where one can do it; else topics together, those that can free most first, and that may
+    still fall short.
+    """
+    topics: dict[str, list[Judged]] = {}
+    for one in judged:
+        if one.partition.topic is not None and _can_change(one):
+            topics.setdefault(one.partition.topic, []).append(one)
+    knobs = [
+        _Knob(topic, logs, unit, now_ms) for topic, logs in sorted(topics.items()) for unit in ("ms", "bytes")
+    ]
+    alone = [change for knob in knobs if (change := knob.least(wanted)) is not None]
+    if alone:
+        return [
+            (change,) for change in sorted(alone, key=lambda one: (one.freed, one.topic, one.setting.name))
+        ]
+    together = _together(knobs, wanted)
+    return [together] if together else []
+
+
+def _can_change(one: Judged) -> bool:
+    limits = one.limits
+    is_known = not limits.copies or limits.remote_offset is not None
+    if one.partition.topic in INTERNAL_TOPICS:  # theirs is not data that one could do without
+        return False
+    return one.is_asked and limits.by_limits and limits.is_retained and is_known and bool(one.facts.segments)
+
+
+def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[Change, ...]:
+    """One knob a topic, the strongest first, until it is enough; the last one only as far as is needed."""
+    strongest: dict[str, _Knob] = {}
+    for knob in knobs:
+        if knob.topic not in strongest or knob.most > strongest[knob.topic].most:
+            strongest[knob.topic] = knob
+    chosen: list[Change] = []
+    left = wanted
+    for knob in sorted(strongest.values(), key=lambda one: -one.most):
+        change = knob.least(min(left, knob.most)) if knob.most > 0 and left > 0 else None
+        if change is not None:
+            chosen.append(change)
+            left -= change.freed
+    return tuple(chosen)
+
+
+class _Knob:
+    """One limit of one topic, turned down."""
+
+    def __init__(self, topic: str, logs: Sequence[Judged], unit: str, now_ms: int) -> None:
+        self.topic = topic
+        self._logs = logs
+        self._unit = unit
+        self._now_ms = now_ms
+        prefix = "local.retention" if logs[0].limits.copies else "retention"
+        self.setting = logs[0].settings.settings[f"{prefix}.{unit}"]
+        self._values = sorted(self._thresholds(), reverse=True)
+        self.most = self._freed(self._values[-1])[0] if self._values else 0
+
+    def least(self, wanted: int) -> Change | None:
+        """The highest limit that frees this much; None where none does."""
+        if not self._values or self.most < wanted:
+            return None
+        low, high = 0, len(self._values) - 1  # the value at `high` is low enough
+        while low < high:
+            middle = (low + high) // 2
+            if self._freed(self._values[middle])[0] >= wanted:
+                high = middle
+            else:
+                low = middle + 1
+        value = self._values[high]
+        return Change(self.topic, self.setting, value, *self._freed(value))
+
+    def _thresholds(self) -> set[int]:
+        """The limits at which one more segment goes, below the limit of now."""
+        found: set[int] = set()
+        for one in self._logs:
+            left = one.facts.size
+            now = self._limit(one.limits)
+            for segment in one.facts.segments:
+                left -= segment.size
+                value = self._now_ms - segment.largest_ms - 1 if self._unit == "ms" else left
+                if value >= 0 and (now < 0 or value < now):
+                    found.add(value)
+        return found
+
+    def _limit(self, limits: Limits) -> int:
+        return limits.retention_ms if self._unit == "ms" else limits.retention_bytes
+
+    def _freed(self, value: int) -> tuple[int, int]:
+        """Bytes and segments that go with this limit, beyond those that go without it."""
+        freed = segments = 0
+        for one in self._logs:
+            if self._unit == "ms":
+                limits = replace(one.limits, retention_ms=value)
+            else:
+                limits = replace(one.limits, retention_bytes=value)
+            outcome = decide(one.facts, limits, self._now_ms)
+            freed += one.freed(outcome) - one.freed()
+            segments += len(outcome.deleted) - len(one.outcome.deleted)
+        return freed, segments

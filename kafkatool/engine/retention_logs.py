@@ -1,0 +1,141 @@
+"""The logs of one directory, each judged by what its topic goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kafkatool.engine.cluster_view import Replicas
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
+from kafkatool.engine.retention import (
+    Decision,
+    Limits,
+    LogFacts,
+    Outcome,
+    Rule,
+    SegmentFacts,
+    Verdict,
+    decide,
+    limits_of,
+)
+from kafkatool.engine.retention_facts import Reading, read_log_facts
+from kafkatool.engine.settings import Setting, Sources, TopicSettings
+from kafkatool.engine.source import Guest
+from kafkatool.format import kinds
+from kafkatool.format.names import FileState
+
+# What --apply must be sure of, besides the limits of a tiered log's local part.
+DECISIVE = ("cleanup.policy", "retention.ms", "retention.bytes", "remote.storage.enable")
+_LOCAL = ("remote.log.copy.disable", "local.retention.ms", "local.retention.bytes")
+# A directory that is no log in use: a broker never asks about its segments.
+_NOT_ASKED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """When, and what nobody can read from the disk."""
+
+    now_ms: int
+    high_watermark: int | None = None
+    """A number that was given; None: that of the checkpoint."""
+    at_log_end: bool = False
+    """Take the end of every log for its high watermark."""
+    remote_offset: int | None = None
+    check_times: bool = False
+
+
+@dataclass(slots=True)
+class Judged:
+    """One log and what becomes of it."""
+
+    partition: Partition
+    settings: TopicSettings
+    limits: Limits
+    facts: LogFacts
+    outcome: Outcome
+    checkpointed_start: int | None
+    watermark_is_assumed: bool
+    """There was no checkpoint, or it was not asked: the end of the log stands in."""
+    check_ms: int
+    """How long it is between two checks: a compacted log is checked by the cleaner."""
+    replicas: Replicas | None = None
+    _files: dict[int, list[FileEntry]] = field(default_factory=dict)
+
+    @property
+    def is_asked(self) -> bool:
+        return self.partition.state not in _NOT_ASKED
+
+    @property
+    def decisive(self) -> Sequence[Setting]:
+        """The settings that decided."""
+        names = DECISIVE if not self.limits.is_tiered else DECISIVE + _LOCAL
+        return [self.settings.settings[name] for name in names]
+
+    @property
+    def delay_ms(self) -> int:
+        """How long a deleted file waits to be unlinked."""
+        return self.settings.config.number("file.delete.delay.ms")
+
+    def files_of(self, segment: SegmentFacts) -> list[FileEntry]:
+        """Everything that goes with a segment: log, indexes, and the producers' snapshot at its base."""
+        if not self._files:
+            for one in self.partition.live_segments:
+                self._files[one.base_offset] = list(one.files)
+            for entry in self.partition.other_files:
+                is_live = entry.kind is kinds.PRODUCER_SNAPSHOT and entry.state is FileState.LIVE
+                if is_live and entry.offset in self._files:
+                    self._files[entry.offset].append(entry)
+        return self._files.get(segment.base_offset, [])
+
+    def freed(self, outcome: Outcome | None = None) -> int:
+        """Bytes on the disk that go with the deleted segments; room that is only reserved does not count."""
+        gone = (self.outcome if outcome is None else outcome).deleted
+        return sum(min(entry.size, entry.allocated) for segment in gone for entry in self.files_of(segment))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAsk:
+    """One log to judge, wherever that is done."""
+
+    partition: Partition
+    log_dir: LogDir
+    sources: Sources
+    how: Judging
+    guest: Guest
+
+    @property
+    def path(self) -> str:
+        return self.partition.path
+
+
+def judge_one(ask: JudgeAsk) -> Judged:
+    return judge(ask.partition, ask.log_dir, ask.sources, ask.how, ask.guest)
+
+
+def judge(partition: Partition, log_dir: LogDir, sources: Sources, how: Judging, guest: Guest) -> Judged:
+    """What the next check would do to one log. Raises KafkatoolError where it cannot be told."""
+    settings = sources.of(partition.topic)
+    has_cleaner = sources.broker("log.cleaner.enable").value is True
+    limits = limits_of(settings.config, remote_offset=how.remote_offset, has_cleaner=has_cleaner)
+    key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
+    watermark = how.high_watermark
+    if watermark is None and not how.at_log_end:
+        watermark = log_dir.high_watermarks.get(key)
+    start = log_dir.log_starts.get(key)
+    reading = Reading(how.now_ms, watermark, start, limits.is_tiered, how.check_times)
+    facts = read_log_facts(partition, reading, guest)
+    pause = "log.cleaner.backoff.ms" if "compact" in limits.policy else "log.retention.check.interval.ms"
+    check_ms = int(str(sources.broker(pause).value))
+    judged = Judged(partition, settings, limits, facts, Outcome(), start, watermark is None, check_ms)
+    judged.replicas = sources.cluster.replicas_of(partition.topic, partition.topic_id, partition.partition)
+    judged.outcome = decide(facts, limits, how.now_ms) if judged.is_asked else _left_alone(facts)
+    return judged
+
+
+def _left_alone(facts: LogFacts) -> Outcome:
+    ends = [*(segment.base_offset for segment in facts.segments[1:]), facts.log_end]
+    verdicts = [
+        Verdict(segment, Decision.KEEP, Rule.POLICY, upper, segment is facts.segments[-1])
+        for segment, upper in zip(facts.segments, ends, strict=bool(facts.segments))
+    ]
+    return Outcome(verdicts, None, facts.log_start, facts.local_start)

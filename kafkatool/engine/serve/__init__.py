@@ -1,0 +1,9 @@
+"""`kafkatool serve`: log directories, read by Kafka's own clients.
+
+catalog      which topics and partitions there are to serve
+partitions   one of them: its offsets, its transactions, and what a fetch gets of it
+segments     one log file: from an offset to a byte, and around damage
+groups       the coordinator of consumer groups; committed keeps their offsets
+answers      a request in, the answer out
+connections  one client; server: all of them
+"""

@@ -1,0 +1,172 @@
+"""Which topics and partitions are served: what lies in the log directories, less what was not asked for.
+
+A name from the wire is looked up here and nowhere else: no path is ever made of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState
+from kafkatool.engine.partitions import Found, Home
+from kafkatool.engine.serve.partitions import ServedPartition, Serving
+from kafkatool.errors import UsageError
+from kafkatool.format.names import topic_problem
+from kafkatool.format.schema import decoder_for_topic
+
+INCLUDABLE = ("deleted", "stray", "future", "internal")
+MOST_PARTITIONS = 100_000  # of one topic, placeholders too
+_STATES = {
+    PartitionState.DELETED: "deleted",
+    PartitionState.STRAY: "stray",
+    PartitionState.FUTURE: "future",
+    PartitionState.METADATA: "internal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is served besides ordinary topics, and under which names."""
+
+    includes: frozenset[str] = frozenset()
+    renames: dict[str, str] = field(default_factory=dict)
+    """The name or path of a partition directory -> topic."""
+
+    def topic_of(self, partition: Partition) -> str | None:
+        path = os.path.normpath(partition.path)
+        return self.renames.get(partition.directory) or self.renames.get(path)
+
+    def leaves_out(self, partition: Partition) -> str | None:
+        """The word that --include lacks for it; None: it is served."""
+        word = _STATES.get(partition.state)
+        if word is None and is_internal(partition.topic or ""):
+            word = "internal"
+        return None if word is None or word in self.includes else word
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic; a partition's number is its place."""
+
+    name: str
+    partitions: list[ServedPartition]
+    is_internal: bool
+
+
+@dataclass(slots=True)
+class Catalog:
+    """What is served, and what is to be said about it."""
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many partitions were left out for want of a word of --include."""
+    cluster: ClusterView = field(default_factory=ClusterView)
+    offsets: list[tuple[Partition, LogDir]] = field(default_factory=list)
+    """The partitions of __consumer_offsets, whether served or not."""
+
+    def get(self, topic: str, number: int) -> ServedPartition | None:
+        found = self.topics.get(topic)
+        return found.partitions[number] if found and 0 <= number < len(found.partitions) else None
+
+    def partitions(self) -> Iterator[ServedPartition]:
+        """Those that are really there."""
+        for topic in self.topics.values():
+            yield from (one for one in topic.partitions if one.partition is not None)
+
+
+def is_internal(topic: str) -> bool:
+    return decoder_for_topic(topic) is not None
+
+
+def make_catalog(found: Found, choice: Choice, how: Serving, known: Catalog | None = None) -> Catalog:
+    """Everything that was found and is meant; partitions that `known` has already are taken over."""
+    catalog = Catalog()
+    metadata = [
+        one for home in found.homes for one in home.log_dir.partitions if one.state is PartitionState.METADATA
+    ]
+    catalog.cluster = read_cluster_view(metadata, how.guest)
+    before = {
+        one.partition.path: one for one in (known.partitions() if known else ()) if one.partition is not None
+    }
+    placed: dict[str, dict[int, ServedPartition]] = {}
+    unused = set(choice.renames)
+    for home, partition in _live_first(found.homes):
+        unused -= {partition.directory, os.path.normpath(partition.path)}
+        served = _place(catalog, home, partition, choice, how, placed)
+        if served is not None:
+            old = before.get(partition.path)
+            placed[served.topic][served.number] = served if old is None else old
+    if unused:
+        raise UsageError(f"--rename {min(unused)}: there is no such partition directory")
+    for topic, numbers in sorted(placed.items()):
+        catalog.topics[topic] = _topic(catalog, topic, numbers, how)
+    return catalog
+
+
+def _live_first(homes: Iterable[Home]) -> list[tuple[Home, Partition]]:
+    """Where two directories hold the same partition, the one that a broker would serve comes first."""
+    chosen = [
+        (home, partition)
+        for home in homes
+        for partition in (
+            home.log_dir.partitions if home.is_whole else [named.partition for named in home.partitions]
+        )
+    ]
+    return sorted(chosen, key=lambda pair: pair[1].state is not PartitionState.ACTIVE)
+
+
+def _place(
+    catalog: Catalog,
+    home: Home,
+    partition: Partition,
+    choice: Choice,
+    how: Serving,
+    placed: dict[str, dict[int, ServedPartition]],
+) -> ServedPartition | None:
+    if partition.topic == "__consumer_offsets" and partition.state is PartitionState.ACTIVE:
+        catalog.offsets.append((partition, home.log_dir))
+    renamed = choice.topic_of(partition)
+    topic, number = renamed or partition.topic, partition.partition
+    if topic is None or number is None:
+        catalog.notes.append(f"{partition.path}: its name is not that of a partition, so it is not served")
+        return None
+    word = choice.leaves_out(partition) if renamed is None and home.is_whole else None
+    if word is not None:
+        catalog.left_out[word] = catalog.left_out.get(word, 0) + 1
+        return None
+    problem = topic_problem(topic)
+    if problem is not None or not 0 <= number < MOST_PARTITIONS:
+        why = problem or f"partition {number} is beyond {MOST_PARTITIONS}"
+        catalog.notes.append(f"{partition.path}: not served: {why}")
+        return None
+    numbers = placed.setdefault(topic, {})
+    if number in numbers:
+        other = numbers[number].partition
+        catalog.notes.append(
+            f"{partition.path}: not served, {other.path if other else topic} is {topic}-{number} already; "
+            f"--rename {partition.directory}=TOPIC serves it too"
+        )
+        return None
+    return ServedPartition(topic, number, partition, home.log_dir, how)
+
+
+def _topic(catalog: Catalog, name: str, numbers: dict[int, ServedPartition], how: Serving) -> Topic:
+    """Numbers that are missing here become empty partitions: clients cannot do with holes."""
+    count = max(max(numbers) + 1, _count_by_metadata(catalog.cluster, name))
+    missing = count - len(numbers)
+    if missing:
+        catalog.notes.append(f"{name}: {missing} of {count} partitions are not here and shown as empty")
+    partitions = [
+        numbers.get(number) or ServedPartition(name, number, None, None, how) for number in range(count)
+    ]
+    return Topic(name, partitions, is_internal(name))
+
+
+def _count_by_metadata(cluster: ClusterView, topic: str) -> int:
+    ids = set(cluster.ids_of(topic))
+    count = max((number + 1 for topic_id, number in cluster.partitions if topic_id in ids), default=0)
+    return count if count <= MOST_PARTITIONS else 0

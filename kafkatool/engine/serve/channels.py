@@ -1,0 +1,222 @@
+"""The bytes of one connection: in as they come, out from files by sendfile(2), or copied where it cannot be.
+
+A TLS connection has its bytes encrypted in this process: sendfile on its descriptor would put the records on
+the wire in the clear, so it has a class of its own that never sees a descriptor.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Sequence
+from typing import cast
+
+from kafkatool.engine.serve.partitions import FileSlice
+from kafkatool.engine.serve.traffic import Traffic
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.schema.writing import Piece
+
+COPIED_AT_ONCE = 256 << 10
+_MOST_BY_SENDFILE = 0x7FFFF000  # what one call can move
+_NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+class ConnectionEnded(Exception):
+    """The client is gone, or we are about to be: nothing to complain of."""
+
+
+class TooSlow(KafkatoolError):
+    """The client did not say or take anything for too long."""
+
+
+class FileShrank(KafkatoolError):
+    """A log became shorter than what was promised of it: the answer cannot be finished."""
+
+
+class Channel:
+    """A plain connection. `stop` is a descriptor that can be read from once the server is to end.
+
+    The socket blocks when it sends, for as long as a client may stall: the kernel then moves a whole slice in
+    one call, where a socket that does not block would come back to us for every few hundred kilobytes.
+    """
+
+    def __init__(
+        self, sock: socket.socket, stop: int, traffic: Traffic, stall_seconds: float, *, uses_sendfile: bool
+    ) -> None:
+        self._sock = sock
+        self._traffic = traffic
+        self._stall_seconds = stall_seconds
+        self._uses_sendfile = uses_sendfile
+        self._buffer: memoryview | None = None
+        sock.setblocking(True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(stall_seconds))
+        self._fd = sock.fileno()
+        self._reading, self._watching = select.poll(), select.poll()
+        self._reading.register(self._fd, select.POLLIN)
+        self._reading.register(stop, select.POLLIN)
+        self._watching.register(self._fd, select.POLLRDHUP)
+        self._watching.register(stop, select.POLLIN)
+        self._stop = stop
+
+    @property
+    def peer_name(self) -> str | None:
+        """Who the other end has proven to be; None where nobody asked."""
+        return None
+
+    def start(self, deadline: float) -> None:
+        """What has to be said before the first request."""
+
+    def pause(self, seconds: float) -> bool:
+        """Sleep; true where the client hung up or the server is about to end."""
+        return bool(self._watching.poll(seconds * 1000))
+
+    # --- in -------------------------------------------------------------------------------------------
+
+    def receive(self, size: int, deadline: float) -> bytes:
+        """Some bytes. Raises ConnectionEnded, or TooSlow at the deadline."""
+        while True:
+            data = self._try_receive(size)
+            if data is not None:
+                break
+            self._await_readable(deadline)
+        if not data:
+            raise ConnectionEnded
+        self._traffic.received += len(data)
+        return data
+
+    def _try_receive(self, size: int) -> bytes | None:
+        """None: nothing yet."""
+        try:
+            return self._sock.recv(size, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+
+    def _await_readable(self, deadline: float) -> None:
+        ready = self._reading.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ready:
+            raise TooSlow("nothing came for too long")
+        if len(ready) == 1 and ready[0][0] == self._stop:
+            raise ConnectionEnded
+
+    # --- out ------------------------------------------------------------------------------------------
+
+    def send(self, pieces: Sequence[Piece]) -> None:
+        """All of them. Bytes in front of records share a segment with them."""
+        for number, piece in enumerate(pieces):
+            is_last = number + 1 == len(pieces)
+            if isinstance(piece, bytes):
+                self._send_bytes(memoryview(piece), 0 if is_last else socket.MSG_MORE)
+                self._traffic.other_bytes += len(piece)
+            elif self._uses_sendfile:
+                self._send_file(cast(FileSlice, piece))
+            else:
+                self._copy(cast(FileSlice, piece))
+
+    def _send_bytes(self, data: memoryview, flags: int) -> None:
+        while data:
+            data = data[self._send_some(data, flags) :]
+
+    def _send_some(self, data: memoryview, flags: int) -> int:
+        try:
+            return self._sock.send(data, flags)
+        except BlockingIOError:
+            raise self._too_slow() from None
+
+    def _send_file(self, piece: FileSlice) -> None:
+        position, left = piece.position, piece.size
+        while left:
+            try:
+                sent = os.sendfile(self._fd, piece.file.fd, position, min(left, _MOST_BY_SENDFILE))
+            except BlockingIOError:
+                raise self._too_slow() from None
+            except OSError as error:
+                if error.errno not in _NO_SENDFILE:
+                    raise
+                self._uses_sendfile = False  # not with this file system
+                self._copy(FileSlice(piece.file, position, left))
+                return
+            if not sent:
+                raise FileShrank(f"{piece.file.path}: ends before byte {position + left}")
+            self._traffic.by_sendfile += sent
+            position += sent
+            left -= sent
+
+    def _copy(self, piece: FileSlice) -> None:
+        """Through a buffer of ours."""
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(COPIED_AT_ONCE))
+        position, left = piece.position, piece.size
+        while left:
+            got = os.preadv(piece.file.fd, [self._buffer[: min(left, COPIED_AT_ONCE)]], position)
+            if not got:
+                raise FileShrank(f"{piece.file.path}: ends before byte {position + left}")
+            self._send_bytes(self._buffer[:got], 0)
+            self._traffic.by_copy += got
+            position += got
+            left -= got
+
+    def _too_slow(self) -> TooSlow:
+        return TooSlow(f"took nothing for {self._stall_seconds:g} seconds")
+
+
+def _timeval(seconds: float) -> bytes:
+    whole = int(seconds)
+    return struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
+
+
+class TlsChannel(Channel):
+    """An encrypted connection: everything is copied."""
+
+    def __init__(self, sock: ssl.SSLSocket, stop: int, traffic: Traffic, stall_seconds: float) -> None:
+        super().__init__(sock, stop, traffic, stall_seconds, uses_sendfile=False)
+        sock.setblocking(False)
+        self._writing = select.poll()
+        self._writing.register(self._fd, select.POLLOUT)
+        self._tls = sock
+        self._fd = -1  # nobody here may write to it
+
+    @property
+    def peer_name(self) -> str | None:
+        certificate = self._tls.getpeercert()
+        if not certificate:
+            return None
+        subject = cast("tuple[tuple[tuple[str, str], ...], ...]", certificate.get("subject", ()))
+        names = [value for part in subject for key, value in part if key == "commonName"]
+        return f"CN={names[0]}" if names else None
+
+    def start(self, deadline: float) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                self._await_readable(deadline)
+            except ssl.SSLWantWriteError:
+                self._await_writable()
+
+    def _try_receive(self, size: int) -> bytes | None:
+        try:
+            return self._tls.recv(size)
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLWantWriteError:
+            self._await_writable()
+            return None
+        except ssl.SSLEOFError:
+            return b""
+
+    def _send_some(self, data: memoryview, flags: int) -> int:
+        while True:
+            try:
+                return self._tls.send(data)
+            except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                self._await_writable()
+
+    def _await_writable(self) -> None:
+        if not self._writing.poll(self._stall_seconds * 1000):
+            raise self._too_slow()

@@ -1,0 +1,152 @@
+"""What consumer groups have committed: from the `__consumer_offsets` of the disk on, in memory or in a file.
+
+The file has a line of JSON for every group, topic and partition; it is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkatool.engine.logdir import LogDir, Partition
+from kafkatool.engine.partitions import NamedPartition
+from kafkatool.engine.read_subject import Limits, Subject
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.visibility import LOG_END, Rule
+from kafkatool.engine.visible_records import Bad, RecordStream, records_of
+from kafkatool.errors import KafkatoolError, UsageError
+from kafkatool.format.schema import Decoder, decode_row
+
+MOST_ENTRIES = 1_000_000
+_OFFSET_COMMIT_TYPES = (0, 1)
+
+
+class Commit(NamedTuple):
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+
+
+Offsets = dict[str, dict[tuple[str, int], Commit]]
+"""By group, then by topic and partition."""
+
+
+class Committed:
+    """All groups' offsets. Threads share them."""
+
+    def __init__(self, seed: Callable[[], Offsets] | None = None, path: str | None = None) -> None:
+        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it."""
+        self._seed = seed
+        self._path = path
+        self._offsets: Offsets = {}
+        self._count = 0
+        self._is_changed = False
+        self._lock = threading.RLock()
+        if path is not None:
+            self._offsets = _read_file(path)
+            self._count = sum(map(len, self._offsets.values()))
+
+    def fetch(self, group: str) -> dict[tuple[str, int], Commit]:
+        with self._lock:
+            return dict(self._all().get(group, {}))
+
+    def commit(self, group: str, entries: dict[tuple[str, int], Commit]) -> bool:
+        """Take them all, or none where there would be too many."""
+        with self._lock:
+            known = self._all().setdefault(group, {})
+            self._count += len(entries.keys() - known.keys())
+            if self._count > MOST_ENTRIES:
+                return False
+            known.update(entries)
+            self._is_changed = True
+            return True
+
+    def groups(self) -> list[str]:
+        with self._lock:
+            return sorted(group for group, entries in self._all().items() if entries)
+
+    def save(self) -> None:
+        """Write the file anew, if there is one and something has changed."""
+        with self._lock:
+            if self._path is None or not self._is_changed:
+                return
+            lines = "".join(_lines(self._offsets))
+            self._is_changed = False
+        beside = f"{self._path}.new"
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self._path)
+
+    def _all(self) -> Offsets:
+        seed, self._seed = self._seed, None
+        if seed is not None:
+            for group, entries in seed().items():
+                self._offsets[group] = {**entries, **self._offsets.get(group, {})}
+            self._count = sum(map(len, self._offsets.values()))
+        return self._offsets
+
+
+def _lines(offsets: Offsets) -> Iterable[str]:
+    for group, entries in sorted(offsets.items()):
+        for (topic, partition), commit in sorted(entries.items()):
+            row = {"group": group, "topic": topic, "partition": partition, **commit._asdict()}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _read_file(path: str) -> Offsets:
+    try:
+        text = read_small_file(path, Guest()).decode()
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a file of offsets: {error}") from None
+    offsets: Offsets = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            row = json.loads(line)
+            commit = Commit(int(row["offset"]), int(row["leader_epoch"]), row["metadata"])
+            offsets.setdefault(str(row["group"]), {})[str(row["topic"]), int(row["partition"])] = commit
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path}: line {number} is not an offset of a group: {error!r}") from None
+    return offsets
+
+
+def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest: Guest) -> Offsets:
+    """The last committed offsets in these partitions, as the coordinator of a broker would load them."""
+    offsets: Offsets = {}
+    for partition, log_dir in partitions:
+        named = NamedPartition(partition, None, None)
+        subject = Subject(named, log_dir.path, Limits(), LOG_END)
+        try:
+            for piece in RecordStream(subject, guest).pieces():
+                if isinstance(piece, Bad):
+                    continue
+                rows = np.flatnonzero(piece.judged.rule == Rule.SHOWN)
+                for _row, _batch, record in records_of(piece, rows):
+                    _apply(offsets, record.key, record.value)
+        except (FileNotFoundError, KafkatoolError):
+            continue
+    return offsets
+
+
+def _apply(offsets: Offsets, key: bytes | None, value: bytes | None) -> None:
+    if key is None or int.from_bytes(key[:2], "big") not in _OFFSET_COMMIT_TYPES:
+        return
+    row = decode_row(Decoder.OFFSETS, key, value)
+    name, found = row.get("key"), row.get("value")
+    if not isinstance(name, dict):
+        return
+    entries = offsets.setdefault(str(name["group"]), {})
+    place = str(name["topic"]), int(name["partition"])
+    if isinstance(found, dict):
+        epoch = int(found.get("leaderEpoch", -1))
+        entries[place] = Commit(int(found["offset"]), epoch, str(found.get("metadata") or ""))
+    elif value is None:
+        entries.pop(place, None)

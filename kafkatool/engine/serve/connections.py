@@ -1,0 +1,145 @@
+"""One client: its requests, one after the other, each answered before the next is read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from kafkatool.engine.serve.access import Client, Principal
+from kafkatool.engine.serve.answers import Answers
+from kafkatool.engine.serve.budget import Budget
+from kafkatool.engine.serve.channels import Channel, ConnectionEnded
+from kafkatool.engine.serve.sasl import Authentication, Login
+from kafkatool.engine.serve.traffic import Traffic
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.protocol.apis import BEFORE_AUTHENTICATION
+from kafkatool.format.protocol.frames import Frames, Request, framed, read_request, write_response
+
+READ_AT_ONCE = 64 << 10
+LARGE_FRAME = 16 << 10
+_SMALL_READ = 4 << 10
+# These may wait for other clients, who need room for their own requests.
+_WAITING = ("join_group", "sync_group")
+
+
+class NotAllowed(KafkatoolError):
+    """A request that may not be made yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may take of us."""
+
+    frame_bytes: int = 4 << 20
+    frame_bytes_before_login: int = 64 << 10
+    connections: int = 2048
+    connections_of_address: int = 1024
+    first_byte_seconds: float = 10.0
+    idle_seconds: float = 600.0
+    frame_seconds: float = 30.0
+    """From the first byte of a request to its last."""
+    stall_seconds: float = 60.0
+    """Without taking a byte of its answer."""
+
+
+class Connection:
+    """Serves one client until it is gone."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        host: str,
+        advertised: tuple[str, int],
+        answers: Answers,
+        authentication: Authentication,
+        limits: Limits,
+        budget: Budget,
+        traffic: Traffic,
+    ) -> None:
+        self._channel = channel
+        self._host = host
+        self._advertised = advertised
+        self._answers = answers
+        self._authentication = authentication
+        self._limits = limits
+        self._budget = budget
+        self._traffic = traffic
+        self._login: Login | None = None
+        self._principal: Principal | None = None
+        self._frames = Frames(limits.frame_bytes)
+
+    def run(self) -> None:
+        """Raises KafkatoolError for what a client does wrong, ConnectionEnded or OSError where it is gone."""
+        deadline = time.monotonic() + self._limits.first_byte_seconds
+        self._channel.start(deadline)
+        self._principal = self._authentication.without_login(self._channel.peer_name)
+        if self._principal is None:
+            self._login = self._authentication.login()
+            self._frames.limit = self._limits.frame_bytes_before_login
+        while True:
+            frame = self._next_frame(deadline)
+            deadline = time.monotonic() + self._limits.idle_seconds
+            if self._login is not None and self._login.wants_token:
+                self._take_token(frame)
+            else:
+                self._serve(frame)
+
+    def _next_frame(self, deadline: float) -> bytes:
+        """`deadline` is for its first byte."""
+        is_begun = not self._frames.is_empty
+        if is_begun:
+            deadline = time.monotonic() + self._limits.frame_seconds
+        while True:
+            frame = self._frames.next()
+            if frame is not None:
+                return frame
+            if not is_begun and not self._frames.is_empty:
+                is_begun, deadline = True, time.monotonic() + self._limits.frame_seconds
+            wanted = self._frames.wanted
+            if wanted > LARGE_FRAME:
+                self._budget.take(self, wanted, deadline)
+            at_once = min(max(wanted, _SMALL_READ), READ_AT_ONCE)
+            self._frames.feed(self._channel.receive(at_once, deadline))
+
+    def _serve(self, frame: bytes) -> None:
+        try:
+            request = read_request(frame)
+            if request.api.name in _WAITING:
+                self._budget.give_back(self)
+            self._answer(request)
+        finally:
+            self._budget.give_back(self)
+
+    def _answer(self, request: Request) -> None:
+        self._traffic.requests[request.api.name] += 1
+        if self._login is not None:
+            if request.api.key not in BEFORE_AUTHENTICATION:
+                raise NotAllowed(f"{request.api.name} before authentication")
+            body = self._login.answer(request)
+            if body is not None:
+                self._channel.send(write_response(request, body))
+                self._settle_login()
+                return
+        client = Client(self._host, self._advertised, self._channel.pause, self._principal or Principal())
+        answered = self._answers.answer(request, client) if request.is_spoken else {}
+        if answered is None:
+            raise ConnectionEnded
+        self._channel.send(write_response(request, answered))
+
+    def _take_token(self, frame: bytes) -> None:
+        """SASL as it was before it had requests of its own: a bare token in a frame."""
+        assert self._login is not None
+        answer = self._login.token(frame)
+        if answer is not None:
+            self._channel.send(framed([answer]))
+        self._settle_login()
+
+    def _settle_login(self) -> None:
+        assert self._login is not None
+        if self._login.failure is not None:
+            time.sleep(self._login.failure_delay)
+            raise NotAllowed(self._login.failure)
+        if self._login.principal is not None:
+            self._principal = self._login.principal
+            self._login = None
+            self._frames.limit = self._limits.frame_bytes

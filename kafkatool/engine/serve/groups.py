@@ -1,0 +1,398 @@
+"""The coordinator of consumer groups: who is a member, who leads, who reads what.
+
+    Empty ──join──> Preparing ──all have joined, or time is up──> Syncing ──leader's SyncGroup──> Stable
+                        ^────────────── a member joins, leaves or falls silent ───────────────────────┘
+
+What members say about their subscriptions, and the assignment that the leader makes of it, are handed on
+unread. Join and sync wait in the thread of their connection until the others have come.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kafkatool.format.protocol.errors import ErrorCode
+
+MOST_GROUPS = 10_000
+MOST_MEMBERS = 2_000
+MOST_PENDING = 2_000
+INITIAL_DELAY = 0.1  # so that consumers started together come together
+_SHORTEST_SESSION, _LONGEST_SESSION = 1.0, 1800.0
+_LONGEST_REBALANCE = 600.0
+
+
+class GroupError(Exception):
+    """The answer is this code."""
+
+    def __init__(self, code: ErrorCode, member_id: str = "") -> None:
+        super().__init__(code.name)
+        self.code = code
+        self.member_id = member_id
+
+
+class GroupState(StrEnum):
+    """By the names that Kafka's own tools print."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    SYNCING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What a JoinGroup request says."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    session_seconds: float
+    rebalance_seconds: float
+    protocol_type: str
+    protocols: dict[str, bytes]
+    needs_id: bool
+    """The client can be sent back with an id first, so that no ghost of a lost answer becomes a member."""
+
+
+@dataclass(slots=True)
+class Member:
+    member_id: str
+    join: Join
+    last_seen: float
+    is_waiting: bool = False
+    assignment: bytes = b""
+    generation: int = 0
+    """The one that it is part of; 0 before its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The answer to a join; only the leader is told the members."""
+
+    generation: int
+    protocol: str
+    leader: str
+    member_id: str
+    members: list[Member]
+
+
+@dataclass(slots=True)
+class Group:
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str = ""
+    leader: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    pending: dict[str, float] = field(default_factory=dict)
+    deadline: float = 0.0
+    not_before: float = 0.0
+
+    def statics(self) -> dict[str, str]:
+        """Instance id -> member id."""
+        return {one.join.instance_id: one.member_id for one in self.members.values() if one.join.instance_id}
+
+
+class Coordinator:
+    """All groups. One lock for all of them: what is done under it is little."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._groups: dict[str, Group] = {}
+        self._changed = threading.Condition()
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Whoever waits is told to look for another coordinator."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+
+    # --- join -----------------------------------------------------------------------------------------
+
+    def join(self, join: Join, is_gone: Callable[[], bool] = lambda: False) -> Joined:
+        """Become a member, or go on being one; returns when the round is over. Raises GroupError.
+
+        A client that `is_gone` while it waits is a member no longer.
+        """
+        with self._changed:
+            group = self._group(join)
+            member = self._member(group, join)
+            if self._is_settled(group, member, join):
+                return self._joined(group, member)
+            member.join, member.is_waiting = join, True
+            if group.state is not GroupState.PREPARING:
+                self._prepare(group)
+            generation = group.generation
+            while group.generation == generation and group.members.get(member.member_id) is member:
+                self._complete_if_due(group)
+                if group.generation == generation:
+                    self._wait(group.not_before if _has_all(group) else group.deadline)
+                    self._check_presence(group, member, is_gone)
+            if group.members.get(member.member_id) is not member:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            return self._joined(group, member)
+
+    def _check_presence(self, group: Group, member: Member, is_gone: Callable[[], bool]) -> None:
+        if is_gone():
+            if group.members.get(member.member_id) is member:
+                del group.members[member.member_id]
+                self._after_loss(group)
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def _group(self, join: Join) -> Group:
+        if not join.group_id:
+            raise GroupError(ErrorCode.INVALID_GROUP_ID)
+        if not join.protocols or not join.protocol_type:
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if join.group_id not in self._groups and len(self._groups) >= MOST_GROUPS:
+            self._drop_an_empty_one()
+        group = self._groups.setdefault(join.group_id, Group(join.group_id))
+        self._expire(group)
+        others = [one for one in group.members.values() if one.member_id != join.member_id]
+        if others:
+            common = set(join.protocols).intersection(*(one.join.protocols for one in others))
+            if group.protocol_type != join.protocol_type or not common:
+                raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        group.protocol_type = join.protocol_type
+        return group
+
+    def _drop_an_empty_one(self) -> None:
+        empty = next((one for one in self._groups.values() if not one.members), None)
+        if empty is None:
+            raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        del self._groups[empty.group_id]
+
+    def _member(self, group: Group, join: Join) -> Member:
+        """The member that joins, new or known."""
+        now = self._clock()
+        static = group.statics().get(join.instance_id) if join.instance_id else None
+        if join.member_id:
+            if static is not None and static != join.member_id:
+                raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+            known = group.members.get(join.member_id)
+            if known is not None:
+                known.last_seen = now
+                return known
+            if group.pending.pop(join.member_id, None) is None:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            return self._add(group, join.member_id, join)
+        member_id = f"{join.instance_id or join.client_id or 'member'}-{uuid.uuid4()}"
+        if static is not None:
+            group.members.pop(static)  # the same instance, started again
+        elif join.needs_id and not join.instance_id:
+            self._remember(group, member_id)
+            raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._add(group, member_id, join)
+
+    def _remember(self, group: Group, member_id: str) -> None:
+        if len(group.pending) >= MOST_PENDING:
+            del group.pending[next(iter(group.pending))]
+        group.pending[member_id] = self._clock()
+
+    def _add(self, group: Group, member_id: str, join: Join) -> Member:
+        if len(group.members) >= MOST_MEMBERS:
+            raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        member = group.members[member_id] = Member(member_id, join, self._clock())
+        return member
+
+    def _is_settled(self, group: Group, member: Member, join: Join) -> bool:
+        """A member that asks again, with nothing new, is told again what was settled."""
+        if group.state not in (GroupState.SYNCING, GroupState.STABLE):
+            return False
+        is_leader = member.member_id == group.leader and group.state is GroupState.STABLE
+        is_old = member.generation == group.generation
+        return is_old and not is_leader and member.join.protocols == join.protocols
+
+    def _prepare(self, group: Group) -> None:
+        now = self._clock()
+        was_empty = group.state is GroupState.EMPTY
+        group.state = GroupState.PREPARING
+        longest = max((one.join.rebalance_seconds for one in group.members.values()), default=0.0)
+        group.deadline = now + min(longest, _LONGEST_REBALANCE)
+        group.not_before = now + INITIAL_DELAY if was_empty else now
+        self._changed.notify_all()
+
+    def _complete_if_due(self, group: Group) -> None:
+        if self._is_stopping:
+            raise GroupError(ErrorCode.NOT_COORDINATOR)
+        now = self._clock()
+        if group.state is not GroupState.PREPARING:
+            return
+        if now >= group.deadline or (_has_all(group) and now >= group.not_before):
+            self._complete(group, now)
+
+    def _complete(self, group: Group, now: float) -> None:
+        for member_id in [one.member_id for one in group.members.values() if not one.is_waiting]:
+            del group.members[member_id]
+        group.generation += 1
+        if group.leader not in group.members:
+            group.leader = next(iter(group.members), "")
+        group.protocol = _common_protocol(group)
+        group.state = GroupState.SYNCING if group.members else GroupState.EMPTY
+        for member in group.members.values():
+            member.is_waiting, member.last_seen, member.assignment = False, now, b""
+            member.generation = group.generation
+        self._changed.notify_all()
+
+    def _joined(self, group: Group, member: Member) -> Joined:
+        is_leader = member.member_id == group.leader
+        return Joined(
+            group.generation,
+            group.protocol,
+            group.leader,
+            member.member_id,
+            list(group.members.values()) if is_leader else [],
+        )
+
+    def _wait(self, until: float) -> None:
+        self._changed.wait(max(0.001, min(1.0, until - self._clock())))
+
+    # --- the others -----------------------------------------------------------------------------------
+
+    def sync(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance: str | None,
+        given: dict[str, bytes],
+        is_gone: Callable[[], bool] = lambda: False,
+    ) -> bytes:
+        """The member's assignment; returns when the leader has handed in all. Raises GroupError."""
+        with self._changed:
+            group, member = self._known(group_id, generation, member_id, instance)
+            if group.state is GroupState.PREPARING:
+                raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+            if group.state is GroupState.SYNCING and member_id == group.leader:
+                for one in group.members.values():
+                    one.assignment = given.get(one.member_id, b"")
+                group.state = GroupState.STABLE
+                self._changed.notify_all()
+            while group.state is GroupState.SYNCING and group.generation == generation:
+                if self._is_stopping:
+                    raise GroupError(ErrorCode.NOT_COORDINATOR)
+                member.last_seen = self._clock()
+                self._wait(self._clock() + 1.0)
+                self._check_presence(group, member, is_gone)
+                self._expire(group)
+            if group.state is not GroupState.STABLE or group.generation != generation:
+                raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+            return member.assignment
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance: str | None) -> None:
+        """Raises GroupError where the member has to do something."""
+        with self._changed:
+            group, _member = self._known(group_id, generation, member_id, instance)
+            if group.state is GroupState.PREPARING:
+                raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, group_id: str, member_id: str, instance: str | None) -> None:
+        """Raises GroupError for one who is no member."""
+        with self._changed:
+            group = self._groups.get(group_id)
+            if group is None:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if not member_id and instance:
+                member_id = group.statics().get(instance, "")
+            if group.pending.pop(member_id, None) is not None:
+                return
+            if group.members.pop(member_id, None) is None:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            self._after_loss(group)
+
+    def check_commit(self, group_id: str, generation: int, member_id: str, instance: str | None) -> None:
+        """A commit comes from a member of this generation, or for a group without any. Raises GroupError."""
+        with self._changed:
+            if not group_id:
+                raise GroupError(ErrorCode.INVALID_GROUP_ID)
+            group = self._groups.get(group_id)
+            if generation < 0 and not member_id and (group is None or not group.members):
+                return
+            self._known(group_id, generation, member_id, instance)
+
+    def describe(self, group_id: str) -> Group | None:
+        """A picture of one group."""
+        with self._changed:
+            group = self._groups.get(group_id)
+            if group is None:
+                return None
+            self._expire(group)
+            copy = Group(group_id, group.state, group.generation, group.protocol_type, group.protocol)
+            copy.members = dict(group.members)
+            return copy
+
+    def groups(self) -> dict[str, str]:
+        """Group id -> protocol type."""
+        with self._changed:
+            return {group.group_id: group.protocol_type for group in self._groups.values() if group.members}
+
+    def _known(
+        self, group_id: str, generation: int, member_id: str, instance: str | None
+    ) -> tuple[Group, Member]:
+        if self._is_stopping:
+            raise GroupError(ErrorCode.NOT_COORDINATOR)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._expire(group)
+        static = group.statics().get(instance) if instance else None
+        if static is not None and static != member_id:
+            raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+        member = group.members.get(member_id)
+        if member is None:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if generation != group.generation:
+            raise GroupError(ErrorCode.ILLEGAL_GENERATION)
+        member.last_seen = self._clock()
+        return group, member
+
+    def _expire(self, group: Group) -> None:
+        """Members that were silent for too long are gone; in a rebalance its own deadline counts."""
+        if group.state is GroupState.PREPARING:
+            self._complete_if_due(group)
+            return
+        now = self._clock()
+        silent = [
+            one.member_id
+            for one in group.members.values()
+            if not one.is_waiting and now - one.last_seen > one.join.session_seconds
+        ]
+        for member_id in silent:
+            del group.members[member_id]
+        if silent:
+            self._after_loss(group)
+
+    def _after_loss(self, group: Group) -> None:
+        if not group.members:
+            group.state, group.leader = GroupState.EMPTY, ""
+            group.generation += 1
+        elif group.state in (GroupState.STABLE, GroupState.SYNCING):
+            self._prepare(group)
+        self._changed.notify_all()
+
+
+def _has_all(group: Group) -> bool:
+    return all(one.is_waiting for one in group.members.values())
+
+
+def _common_protocol(group: Group) -> str:
+    """The first of the leader's that all the others know too."""
+    if not group.members:
+        return ""
+    common = set.intersection(*(set(one.join.protocols) for one in group.members.values()))
+    return next((name for name in group.members[group.leader].join.protocols if name in common), "")
+
+
+def session_seconds(milliseconds: int) -> float:
+    """What a client asks for, within reason."""
+    return min(max(milliseconds / 1000, _SHORTEST_SESSION), _LONGEST_SESSION)

@@ -1,0 +1,406 @@
+"""One partition as it is served: from which offset to which, what is stable, and what a fetch gets.
+
+                 log start        last stable offset   high watermark   log end
+    ---- deleted ----|---- everybody ------|-- uncommitted ---|-- nobody --|
+
+A log that was closed in order is believed, as a broker believes it: the end is found from the last index
+entry on, open transactions are in the snapshot at the end. Otherwise what lies behind the recovery point is
+walked with checksums, as a broker does when it starts; with `verify`, everything.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.engine.extent import last_indexed_position
+from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.logdir import LogDir, Partition, Problem, Segment, read_log_dir, read_partition
+from kafkatool.engine.lookup import sibling_file
+from kafkatool.engine.partition_walk import PartitionWalk, SegmentLog
+from kafkatool.engine.scan import scan
+from kafkatool.engine.serve.log_files import LogFile, LogFiles
+from kafkatool.engine.serve.segments import FoundBatch, ServedSegment
+from kafkatool.engine.source import Guest, open_source, read_small_file
+from kafkatool.engine.transactions import Transactions, open_at
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
+from kafkatool.format.names import FileState
+from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.txn_index import read_entries
+
+_LOOK_AGAIN_SECONDS = 0.2
+_FOREVER = (1 << 63) - 1
+_NOTHING = np.empty((0, 3), dtype=np.int64)
+_MOST_OLD = 1 << 20
+# How a log ends that was not closed in order.
+_UNFINISHED = (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How partitions are served."""
+
+    guest: Guest
+    files: LogFiles = field(default_factory=LogFiles)
+    high_watermark: int | None = None
+    """A number; None: the end of the log, or with `uses_checkpoint` what the checkpoint says."""
+    uses_checkpoint: bool = False
+    ignores_transactions: bool = False
+    """The last stable offset is the high watermark, whatever is open."""
+    verifies: bool = False
+    skips_damage: bool = False
+    follows: bool = False
+
+
+class FileSlice(NamedTuple):
+    """Bytes of a log, to be sent as they are."""
+
+    file: LogFile
+    position: int
+    size: int
+
+
+class Fetched(NamedTuple):
+    """`aborted`: producer ids and first offsets, for readers of committed records."""
+
+    records: FileSlice | None
+    aborted: list[tuple[int, int]]
+
+
+class OutOfRangeError(KafkatoolError):
+    """No such offset here."""
+
+
+class State(NamedTuple):
+    """All that a request needs to know, of one moment."""
+
+    segments: list[ServedSegment]
+    bases: list[int]
+    log_start: int
+    log_end: int
+    high_watermark: int
+    last_stable: int
+    open_transactions: dict[int, int]
+    aborted: NDArray[np.int64]
+
+
+_EMPTY = State([], [], 0, 0, 0, 0, {}, _NOTHING)
+
+
+class ServedPartition:
+    """Found and opened when it is first asked for. Threads share it."""
+
+    def __init__(
+        self, topic: str, number: int, partition: Partition | None, home: LogDir | None, how: Serving
+    ) -> None:
+        """Without a partition directory it is a placeholder: empty, to keep the numbers whole."""
+        self.topic = topic
+        self.number = number
+        self.partition = partition
+        self.home = home
+        self.how = how
+        self._state: State | None = None if partition is not None else _EMPTY
+        self._transactions: Transactions | None = None
+        self._looked_at = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def checkpointed(self) -> int | None:
+        """The high watermark by the checkpoint of its log directory."""
+        return self.home.high_watermarks.get(self._key) if self.home is not None else None
+
+    @property
+    def _key(self) -> tuple[str, int]:
+        """The name that the checkpoints know it by."""
+        partition = self.partition
+        assert partition is not None
+        return partition.topic or "", -1 if partition.partition is None else partition.partition
+
+    def state(self) -> State:
+        """As it is now; raises KafkatoolError where it cannot be read."""
+        state = self._state
+        if state is not None and not (self.how.follows and self.partition is not None):
+            return state
+        with self._lock:
+            if self._state is None:
+                self._state = self._open()
+            elif self.how.follows and time.monotonic() - self._looked_at > _LOOK_AGAIN_SECONDS:
+                self._state = self._look_again(self._state)
+            return self._state
+
+    def remarks(self) -> list[str]:
+        """What whoever serves it should know; it must be open."""
+        state, found = self.state(), []
+        known = self.checkpointed
+        if known is not None and known < state.high_watermark:
+            found.append(
+                f"offsets {known} to {state.high_watermark - 1} are above the checkpointed high watermark: "
+                "other replicas may lack them"
+            )
+        if state.open_transactions:
+            first = min(state.open_transactions.values())
+            count = len(state.open_transactions)
+            what = "a transaction is" if count == 1 else f"{count} transactions are"
+            found.append(
+                f"{what} still open, the first at offset {first}: readers of committed records get nothing "
+                "from there on; --last-stable-offset end shows it"
+                if not self.how.ignores_transactions
+                else f"{what} still open, the first at offset {first}, and shown as if committed"
+            )
+        for segment in state.segments:
+            for gap in segment.gaps:
+                then = "left out" if self.how.skips_damage else "clients get an error there"
+                found.append(f"{gap.damage.kind} at byte {gap.position} of {segment.path}: {then}")
+        return found
+
+    # --- what clients ask -----------------------------------------------------------------------------
+
+    def limit(self, state: State, committed: bool) -> int:
+        return state.last_stable if committed else state.high_watermark
+
+    def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
+        """Records from an offset on, as a broker would cut them; raise OutOfRangeError, DamagedError."""
+        state = self.state()
+        if not state.log_start <= offset <= state.log_end:
+            raise OutOfRangeError(f"{self.name}: {offset} is not in {state.log_start} to {state.log_end}")
+        limit = self.limit(state, committed)
+        if offset >= limit:
+            return Fetched(None, [])
+        for number in range(max(0, bisect_right(state.bases, offset) - 1), len(state.segments)):
+            found = state.segments[number].find(offset)
+            if found is not None:
+                return _slice(state, number, found, offset, limit, max_bytes, committed, at_least_one)
+        return Fetched(None, [])
+
+    # --- opening --------------------------------------------------------------------------------------
+
+    def _open(self) -> State:
+        assert self.partition is not None
+        segments = [self._served(one) for one in self.partition.live_segments if one.log is not None]
+        for segment in self._doubtful(segments):
+            segment.is_doubtful = True
+        return self._judged(segments, _find_end(segments, self.how.guest))
+
+    def _served(self, segment: Segment) -> ServedSegment:
+        return ServedSegment(segment, self.how.files, self.how.guest, skips_damage=self.how.skips_damage)
+
+    def _doubtful(self, segments: list[ServedSegment]) -> list[ServedSegment]:
+        """Those that nothing vouches for."""
+        if self.how.verifies:
+            return segments
+        if self.home is None or self.home.was_shut_down_cleanly or self.how.follows:
+            return []
+        point = self.home.recovery_points.get(self._key, 0)
+        following = [*(one.base_offset for one in segments[1:]), _FOREVER]
+        return [one for one, end in zip(segments, following, strict=True) if end > point]
+
+    def _judged(self, segments: list[ServedSegment], log_end: int) -> State:
+        first = segments[0].base_offset if segments else 0
+        checkpointed = self.home.log_starts.get(self._key, 0) if self.home is not None else 0
+        log_start = min(max(first, checkpointed), max(first, log_end))
+        high_watermark = max(log_start, min(self._high_watermark(), log_end))
+        stable, still_open, aborted = self._transactional(segments, log_end, high_watermark)
+        if self.how.ignores_transactions:
+            stable = high_watermark
+        bases = [one.base_offset for one in segments]
+        return State(
+            segments, bases, log_start, log_end, high_watermark, max(log_start, stable), still_open, aborted
+        )
+
+    def _high_watermark(self) -> int:
+        if self.how.uses_checkpoint:
+            known = self.checkpointed
+            return _FOREVER if known is None else known
+        return _FOREVER if self.how.high_watermark is None else self.how.high_watermark
+
+    # --- transactions ---------------------------------------------------------------------------------
+
+    def _transactional(
+        self, segments: list[ServedSegment], log_end: int, high_watermark: int
+    ) -> tuple[int, dict[int, int], NDArray[np.int64]]:
+        """The last stable offset, what is open (producer id -> first offset), every aborted transaction."""
+        if self._transactions is None:
+            at_end = self._snapshot_at(log_end)
+            if at_end is not None:
+                stable = min([high_watermark, *at_end.values()])
+                return stable, at_end, _as_rows(self._indexed_aborts(segments))
+            self._transactions = self._walk(segments)
+        stable = self._transactions.last_stable_offset(log_end - 1, high_watermark)
+        indexed = [] if self.how.verifies else self._indexed_aborts(segments)
+        aborted = _as_rows({*indexed, *self._transactions.aborted()})
+        return stable, self._transactions.open_transactions, aborted
+
+    def _snapshot_at(self, log_end: int) -> dict[int, int] | None:
+        """What is open by the snapshot that a broker writes when it closes a log; None without one."""
+        assert self.partition is not None
+        if self.how.verifies or self.how.follows or self.home is None or not self.home.was_shut_down_cleanly:
+            return None
+        for entry in self.partition.other_files:
+            is_live = entry.kind is kinds.PRODUCER_SNAPSHOT and entry.state is FileState.LIVE
+            if is_live and entry.offset == log_end:
+                try:
+                    rows = read_snapshot(read_small_file(entry.path, self.how.guest))
+                except (FileNotFoundError, KafkatoolError):
+                    return None
+                firsts = {one.producer_id: one.current_txn_first_offset for one in rows}
+                return {key: first for key, first in firsts.items() if first >= 0}
+        return None
+
+    def _walk(self, segments: list[ServedSegment]) -> Transactions:
+        logs = [SegmentLog(one.base_offset, one.path) for one in segments]
+        walk = PartitionWalk(self._logs, self.how.guest, is_growing=self.how.follows)
+        if not logs or self.how.verifies:
+            return Transactions(walk)
+        begin, still_open = open_at(logs, len(logs) - 1, self.how.guest)
+        walk.go_to(logs[begin].base_offset, 0)
+        return Transactions(walk, still_open)
+
+    def _logs(self) -> list[SegmentLog]:
+        assert self.partition is not None
+        return [SegmentLog(one.base_offset, one.log.path) for one in self.partition.live_segments if one.log]
+
+    def _indexed_aborts(self, segments: list[ServedSegment]) -> list[tuple[int, int, int]]:
+        """What the .txnindex files say; one that cannot be read says nothing."""
+        found: list[tuple[int, int, int]] = []
+        for segment in segments:
+            beside = segment.segment.file(kinds.TXN_INDEX)
+            path = sibling_file(segment.path, ".txnindex")
+            if (beside is None and not self.how.follows) or path is None:
+                continue
+            try:
+                entries = read_entries(read_small_file(path, self.how.guest))
+                found += [(one.producer_id, one.first_offset, one.last_offset) for one in entries]
+            except (FileNotFoundError, KafkatoolError):
+                continue
+        return found
+
+    # --- growing --------------------------------------------------------------------------------------
+
+    def _look_again(self, state: State) -> State:
+        """A broker writes to it: the checkpoints may have moved, the log may have grown, rolled, shrunk."""
+        assert self.partition is not None
+        assert self.home is not None
+        self._looked_at = time.monotonic()
+        problems: list[Problem] = []
+        try:
+            self.home = read_log_dir(self.home.path, self.how.guest, partitions=False)
+            listed = read_partition(self.partition.path, problems, self.how.guest)
+        except KafkatoolError:
+            return state  # it is gone, or about to: what is open can still be read
+        self.partition = listed
+        known = {one.base_offset: one for one in state.segments}
+        segments = []
+        for one in listed.live_segments:
+            if one.log is None:
+                continue
+            old = known.get(one.base_offset)
+            if old is not None and old.segment.log is not None and old.segment.log.size == one.log.size:
+                segments.append(old)
+            else:
+                self.how.files.forget(one.log.path)
+                segments.append(self._served(one))
+        log_end = _find_end(segments, self.how.guest)
+        if log_end < state.log_end:
+            self._transactions = None
+        elif self._transactions is not None:
+            self._transactions.look_again()
+        return self._judged(segments, log_end)
+
+
+def _slice(
+    state: State,
+    number: int,
+    found: FoundBatch,
+    offset: int,
+    limit: int,
+    max_bytes: int,
+    committed: bool,
+    at_least_one: bool,
+) -> Fetched:
+    segment = state.segments[number]
+    if found.base_offset >= limit:
+        return Fetched(None, [])
+    end = segment.end_of_slice(found.position)
+    if limit < state.log_end and number == bisect_right(state.bases, limit) - 1:
+        at_limit = segment.find(limit)
+        end = end if at_limit is None else min(end, at_limit.position)
+    wanted = max(max_bytes, found.size) if at_least_one else max_bytes
+    size = min(end - found.position, wanted)
+    if size < found.size:
+        return Fetched(None, [])
+    file = segment.file()
+    if found.magic < 2:
+        size = _one_format(file, found, size)
+    aborted: list[tuple[int, int]] = []
+    if committed and len(state.aborted):
+        aborted = _aborted(state, number, file, offset, found.position + size)
+    return Fetched(FileSlice(file, found.position, size), aborted)
+
+
+def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) -> list[tuple[int, int]]:
+    """The aborted transactions with records in a slice that ends at byte `end`; some more do no harm."""
+    segment = state.segments[number]
+    behind = segment.index(file).offset_behind(end)
+    following = state.bases[number + 1] if number + 1 < len(state.bases) else state.log_end
+    upper = following if behind is None else behind + segment.base_offset
+    rows = state.aborted[int(np.searchsorted(state.aborted[:, 2], offset)) :]
+    chosen = rows[rows[:, 1] < upper]
+    return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]
+
+
+def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
+    """Of old messages no more than up to where magic 2 begins: one client cannot read both in one answer."""
+    size = max(found.size, min(size, _MOST_OLD))
+    raw = file.source.read(found.position, size)
+    at = 0
+    while at + 17 <= len(raw) and raw[at + 16] < 2:
+        at += 12 + int.from_bytes(raw[at + 8 : at + 12], "big")
+    return at if at + 17 <= len(raw) else size
+
+
+def _as_rows(found: list[tuple[int, int, int]] | set[tuple[int, int, int]]) -> NDArray[np.int64]:
+    """By their last offsets."""
+    rows = sorted(found, key=lambda row: row[2])
+    return np.array(rows, dtype=np.int64).reshape(-1, 3) if rows else _NOTHING
+
+
+def _find_end(segments: list[ServedSegment], guest: Guest) -> int:
+    """The offset behind the last good batch, and `end` of the last segment at its byte."""
+    if not segments:
+        return 0
+    last = segments[-1]
+    if last.end == 0:
+        return last.base_offset
+    if last.is_doubtful:
+        last.check()
+    if not last.is_checked:
+        found = _walk_to_end(last, guest)
+        if found is not None:
+            last.end, log_end = found
+            return log_end
+        last.check()
+    return last.finish()
+
+
+def _walk_to_end(last: ServedSegment, guest: Guest) -> tuple[int, int] | None:
+    """From the last index entry on: (byte, offset) behind the last batch; None where damage lies between."""
+    end, log_end = 0, last.base_offset
+    with open_source(last.path, guest) as source:
+        for item in scan(source, last_indexed_position(source, last.segment, guest)):
+            if isinstance(item, Damage):
+                if item.kind not in _UNFINISHED or item.next_good_offset is not None:
+                    return None
+            elif item.is_valid:
+                end, log_end = item.position + item.header.size, item.header.last_offset + 1
+    return end, log_end

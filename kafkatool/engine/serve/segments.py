@@ -1,0 +1,198 @@
+"""One log file as it is served: from an offset to the byte where its batch begins, and around damage.
+
+A log that is trusted is not read: headers are looked at on the way from an index entry to the batch that is
+wanted, and no more. Where that way leads astray, or where nothing vouches for the log, all of it is walked
+once, with checksums; what does not hold is a gap from then on, and the walk's own index is used.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kafkatool.engine.extent import header_at
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.indexing import DEFAULT_INTERVAL, index_segment
+from kafkatool.engine.logdir import Segment
+from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.batch import BatchHeader
+
+_MAX_INT32 = (1 << 31) - 1
+_LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
+
+
+class FoundBatch(NamedTuple):
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    magic: int
+
+
+class Gap(NamedTuple):
+    """Bytes that are no good batches, told once to whoever looks after the server."""
+
+    position: int
+    end_position: int
+    damage: Damage
+
+
+class DamagedError(KafkatoolError):
+    """What was asked for lies at damage, or behind it."""
+
+    def __init__(self, path: str, gap: Gap) -> None:
+        super().__init__(f"{path}: {gap.damage.message} at byte {gap.position}")
+        self.path = path
+        self.gap = gap
+
+
+class _Astray(Exception):
+    """The log is not as its index or its lengths say."""
+
+
+class ServedSegment:
+    """The log of one segment; `end` is the byte up to which it is served."""
+
+    def __init__(self, segment: Segment, files: LogFiles, guest: Guest, *, skips_damage: bool) -> None:
+        assert segment.log is not None
+        self.segment = segment
+        self.base_offset = segment.base_offset
+        self.path = segment.log.path
+        self.end = segment.log.size
+        self.gaps: list[Gap] = []
+        self.is_doubtful = False
+        """Nothing vouches for it: it is walked before anything of it is served."""
+        self.is_checked = False
+        self.next_offset = segment.base_offset
+        """Behind the last good batch; known once it is checked."""
+        self._files = files
+        self._guest = guest
+        self._skips_damage = skips_damage
+        self._own_index: OffsetIndex | None = None
+        self._lock = threading.Lock()
+
+    def file(self) -> LogFile:
+        return self._files.get(self.path)
+
+    def index(self, file: LogFile) -> OffsetIndex:
+        return self._own_index or file.load_index()
+
+    def find(self, offset: int) -> FoundBatch | None:
+        """The first batch that ends at or behind an offset; None where there is none.
+
+        Raises DamagedError where damage lies before it and is not to be skipped.
+        """
+        if self.is_doubtful:
+            self.check()
+        try:
+            return self._find(offset)
+        except _Astray:
+            self.check()
+            return self._find(offset)
+
+    def end_of_slice(self, position: int) -> int:
+        """The byte up to which good batches follow each other from a position on."""
+        at = bisect_right(self.gaps, position, key=lambda gap: gap.position)
+        return min(self.end, self.gaps[at].position) if at < len(self.gaps) else self.end
+
+    def check(self) -> None:
+        """Walk the whole log with checksums, once; what is wrong with it is in `gaps` afterwards."""
+        with self._lock:
+            if self.is_checked:
+                return
+            with open_source(self.path, self._guest) as source:
+                found = index_segment(source, self.base_offset, DEFAULT_INTERVAL)
+            self._own_index = read_index(bytes(found.offset_entries))
+            self.gaps = list(_gaps(found.damage, self.end))
+            indexed = self._own_index.offsets
+            highest = int(indexed[-1]) + self.base_offset + 1 if len(indexed) else 0
+            self.next_offset = max(found.next_offset, highest)
+            self.is_checked = True
+
+    def finish(self) -> int:
+        """For the last segment of a log, once checked: leave out what was never finished. The log's end.
+
+        A whole batch at the end whose checksum fails was finished: it is damage, unless damage is skipped.
+        """
+        last = self.gaps[-1] if self.gaps else None
+        if last is None or last.end_position < self.end:
+            return self.next_offset
+        header = header_at(self.file().source, last.position)
+        is_whole = header is not None and header.size == last.end_position - last.position
+        if not is_whole or header is None or self._skips_damage or header.last_offset < self.next_offset:
+            self.end = self.gaps.pop().position
+            return self.next_offset
+        return header.last_offset + 1
+
+    def _find(self, offset: int) -> FoundBatch | None:
+        file = self.file()
+        start, most = self._start(file, offset)
+        passed: Gap | None = None
+        for steps, found in enumerate(self._chain(file, start)):
+            if isinstance(found, Gap):
+                passed = found
+                continue
+            if not steps and found.last_offset > most and not self.is_checked:
+                raise _Astray
+            if found.last_offset >= offset:
+                if passed is not None and offset < found.base_offset:
+                    raise DamagedError(self.path, passed)
+                return found
+            passed = None
+            if steps > _LONGEST_WALK and not self.is_checked:
+                raise _Astray
+        if passed is not None:
+            raise DamagedError(self.path, passed)
+        return None
+
+    def _start(self, file: LogFile, offset: int) -> tuple[int, int]:
+        """Where the index says to begin, and the offset that the batch there ends at or below."""
+        entry = self.index(file).floor(min(offset - self.base_offset, _MAX_INT32))
+        if entry is None or entry[1] >= self.end:
+            return 0, self.base_offset + _MAX_INT32
+        return entry[1], entry[0] + self.base_offset
+
+    def _chain(self, file: LogFile, position: int) -> Iterator[FoundBatch | Gap]:
+        """Header after header, and the damage between them, unless that is to be skipped."""
+        while position < self.end:
+            gap = self._gap_at(position)
+            if gap is not None:
+                position = gap.end_position
+                if not self._skips_damage:
+                    yield gap
+                continue
+            header = header_at(file.source, position)
+            if header is None or header.size > self.end - position:
+                if not self.is_checked:
+                    raise _Astray
+                return
+            first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+            yield FoundBatch(position, header.size, first, header.last_offset, header.magic)
+            position += header.size
+
+    def _gap_at(self, position: int) -> Gap | None:
+        if not self.gaps:
+            return None
+        at = bisect_right(self.gaps, position, key=lambda gap: gap.position) - 1
+        return self.gaps[at] if at >= 0 and position < self.gaps[at].end_position else None
+
+
+def _gaps(damages: list[Damage], end: int) -> Iterator[Gap]:
+    """The damage in order, none within another."""
+    reached = 0
+    for damage in sorted(damages, key=lambda one: one.position):
+        start, stop = max(damage.position, reached), min(damage.end_position, end)
+        if not _is_whole(damage) and start < stop:
+            yield Gap(start, stop, damage)
+            reached = stop
+
+
+def _is_whole(damage: Damage) -> bool:
+    """A batch out of order, or that its producer would not have sent, can be read all the same."""
+    if damage.kind is FindingClass.BAD_OFFSET:
+        return damage.severity is Severity.DEGRADED
+    return damage.kind is FindingClass.BAD_RECORD

@@ -1,0 +1,251 @@
+"""Numbers of logs, file by file, partition by partition or topic by topic, and of all of them together.
+
+Every log is surveyed, on as many processes as there may be; what comes of it is put together in an order that
+never varies. At any time only one group and the total are held.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from zlib import crc32
+
+from kafkatool.engine.findings import Severity
+from kafkatool.engine.logdir import (
+    Partition,
+    PartitionState,
+    Problem,
+    Segment,
+    SegmentState,
+    read_files,
+    read_log_dir,
+    read_partition,
+    tell_problems,
+)
+from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.remote import real_path
+from kafkatool.engine.source import Guest
+from kafkatool.engine.stats_by import By
+from kafkatool.engine.stats_facts import Deep, Stats
+from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, survey
+from kafkatool.engine.topic_names import restore_topic_names
+from kafkatool.engine.verify_index import read_claims
+from kafkatool.engine.worker_pool import Workers
+from kafkatool.format import kinds
+
+_WORTH_A_WORKER = 64 << 20
+_SPREAD = 0x9E3779B97F4A7C15
+_LIVE = (SegmentState.ACTIVE, SegmentState.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to add up, and how."""
+
+    now_ms: int
+    by: By = By.PARTITION
+    deep: bool = False
+    split_size: int = SPLIT_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One file to read, and where it belongs."""
+
+    partition: Partition
+    path: str
+    size: int
+    is_active: bool
+    can_be_cut: bool = False
+    """Whether there is an index that knows where."""
+
+    @property
+    def topic_name(self) -> str:
+        return self.partition.topic or self.partition.directory
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """Topics and partitions in their order; the files of one stay as they are."""
+        number = self.partition.partition
+        return self.topic_name, -1 if number is None else number, self.partition.path
+
+
+@dataclass(slots=True)
+class Group:
+    """What a row is about, and its numbers. `by` is None for everything together."""
+
+    by: By | None
+    stats: Stats
+    log: Log | None = None
+    """The first of its logs."""
+    files: int = 0
+    partitions: int = 0
+
+
+@dataclass(slots=True)
+class Summary:
+    """What went wrong on the way."""
+
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    unreadable_blocks: int = 0
+    left_out: int = 0
+    """Directories that wait to be deleted."""
+    worst: Severity | None = None
+    is_interrupted: bool = False
+
+
+class Statistics:
+    """One run: `groups` yields what was asked for, and everything together at the end."""
+
+    def __init__(self, targets: list[Target], guest: Guest) -> None:
+        """List what there is to read; raises KafkatoolError where a target cannot be listed."""
+        self.summary = Summary()
+        self._total = Group(None, Stats())
+        self._open: Group | None = None
+        self.guest = guest
+        found = {real_path(log.path): log for log in self._find(targets)}
+        self.logs = sorted(found.values(), key=lambda log: log.order)
+        self.size = sum(log.size for log in self.logs)
+
+    @property
+    def most_workers(self) -> int:
+        """More are not worth their start: a log that cannot be cut goes to one, and a little is soon done."""
+        parts = sum(1 + log.size // SPLIT_SIZE if log.can_be_cut else 1 for log in self.logs)
+        return min(parts, self.size // _WORTH_A_WORKER)
+
+    def group_count(self, by: By) -> int:
+        """How many groups there will be, the total aside."""
+        if by is By.FILE:
+            return len(self.logs)
+        return len({log.topic_name if by is By.TOPIC else log.order for log in self.logs})
+
+    # --- what there is ------------------------------------------------------------------------------------
+
+    def _find(self, targets: list[Target]) -> Iterator[Log]:
+        problems: list[Problem] = []
+        named: list[str] = []
+        log_dirs = [read_log_dir(t.path, self.guest) for t in targets if isinstance(t, LogDirTarget)]
+        restore_topic_names(log_dirs, self.guest)
+        for log_dir in log_dirs:
+            problems += log_dir.problems
+            for partition in log_dir.partitions:
+                if partition.state is PartitionState.DELETED:
+                    self.summary.left_out += 1
+                else:
+                    yield from _live_logs(partition)
+        for target in targets:
+            if isinstance(target, PartitionTarget):
+                yield from _live_logs(read_partition(target.path, problems, self.guest))
+            elif isinstance(target, FileTarget):
+                named.append(target.path)
+        for partition in read_files(named, problems):
+            yield from self._named_logs(partition)
+        tell_problems(problems, self.summary.notes, self.summary.failures)
+
+    def _named_logs(self, partition: Partition) -> Iterator[Log]:
+        """Files that were named themselves count whatever their state, and whatever their name."""
+        for segment in partition.segments:
+            if segment.log is not None:
+                yield _log(partition, segment)
+        for entry in partition.files:
+            if entry.kind in (kinds.RAFT_SNAPSHOT, kinds.UNKNOWN, kinds.BACKUP):
+                yield Log(partition, entry.path, entry.size, is_active=False)
+            elif entry.kind is not kinds.LOG:
+                self.summary.failures.append(f"{entry.path}: is not a log")
+
+    # --- the survey ---------------------------------------------------------------------------------------
+
+    def groups(
+        self, request: Request, pool: Workers, advance: Callable[[int], None] = lambda size: None
+    ) -> Iterator[Group]:
+        """The groups asked for, in order, and the total; the summary is complete when this ends."""
+        results = self._counted(survey(self._tasks(request, pool), pool, advance))
+        total = self._total = Group(None, _empty(request))
+        for _topic, of_topic in groupby(results, lambda found: found[0].topic_name):
+            topic = Group(By.TOPIC, _empty(request))
+            for _partition, of_partition in groupby(of_topic, lambda found: found[0].order):
+                partition = self._open = Group(By.PARTITION, _empty(request), partitions=1)
+                for log, found in of_partition:
+                    if request.by is By.FILE:
+                        yield Group(By.FILE, found.stats, log, files=1, partitions=1)
+                    _put(partition, log, found.stats, files=1, follows=True)
+                if request.by is By.PARTITION:
+                    yield partition
+                self._open = None
+                for group in (topic, total):
+                    _put(group, partition.log, partition.stats, files=partition.files, partitions=1)
+            if request.by is By.TOPIC:
+                yield topic
+        yield total
+
+    def so_far(self) -> Group:
+        """What everything comes to that was read before `groups` was interrupted."""
+        if self._open is not None:
+            _put(self._total, self._open.log, self._open.stats, files=self._open.files, partitions=1)
+        return self._total
+
+    def _tasks(self, request: Request, pool: Workers) -> Iterator[Task[int, LogStats]]:
+        guest = self.guest
+        if guest.max_rate and pool.count > 1:
+            guest = Guest(guest.cache_keep, max(1, guest.max_rate // pool.count), guest.max_errors)
+        for number, log in enumerate(self.logs):
+            seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
+            job = StatsJob(request.now_ms, request.deep, seed, number, log.is_active, guest)
+            yield Task(number, job, self._splits(log, request.split_size, pool.count))
+
+    def _splits(self, log: Log, split_size: int, jobs: int) -> tuple[Split, ...]:
+        positions: Sequence[int] = ()
+        if log.size > split_size and jobs > 1:
+            positions = read_claims(log.path, log.size, self.guest).positions
+        return cut(log.path, log.size, positions, split_size)
+
+    def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[Log, LogStats]]:
+        summary = self.summary
+        for number, found in results:
+            log = self.logs[number]
+            if found.failure:
+                summary.failures.append(found.failure)
+            if found.vanished:
+                summary.notes.append(f"{log.path}: deleted since its directory was listed")
+            if found.changed:
+                summary.notes.append(f"{log.path}: {found.changed}")
+            summary.unreadable_blocks += found.unreadable_blocks
+            worst = found.stats.damages.worst
+            if worst is not None:
+                summary.worst = max(summary.worst or worst, worst)
+            yield log, found
+
+    def sample_of(self, group: Group) -> list[tuple[str, int, int]]:
+        """Path, position and size of the batches in the sample of a group."""
+        group.stats.settle()
+        rows = [] if not group.stats.sample.columns else group.stats.sample.columns[0].tolist()
+        return [(self.logs[number].path, position, size) for number, position, size in rows]
+
+
+def _empty(request: Request) -> Stats:
+    return Stats(Deep() if request.deep else None)
+
+
+def _put(
+    group: Group, log: Log | None, stats: Stats, *, files: int, partitions: int = 0, follows: bool = False
+) -> None:
+    group.stats.join(stats, follows=follows)
+    group.log = group.log or log
+    group.files += files
+    group.partitions += partitions
+
+
+def _live_logs(partition: Partition) -> Iterator[Log]:
+    for segment in partition.segments:
+        if segment.log is not None and segment.state in _LIVE:
+            yield _log(partition, segment)
+
+
+def _log(partition: Partition, segment: Segment) -> Log:
+    assert segment.log is not None
+    is_active, has_index = segment.state is SegmentState.ACTIVE, segment.file(kinds.OFFSET_INDEX) is not None
+    return Log(partition, segment.log.path, segment.log.size, is_active, has_index)

@@ -1,0 +1,373 @@
+"""Walk a log and add up what its batches, and if asked their records, come to: the job of `stats`.
+
+Whole good batches in order are the common case: their headers are put into a table by the kernel, and added
+up many at a time. At the first thing that is not plainly good the walk stops, and the rest of the log is
+walked by `scan`, which finds out what is wrong and goes on behind it. Damaged batches are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.source import AnySource, Guest, open_source
+from kafkatool.engine.stats_facts import CODECS, Deep, Records, Stats
+from kafkatool.engine.survey import Split
+from kafkatool.errors import FormatError, KafkatoolError, TooLarge
+from kafkatool.format.batch import (
+    CODEC_MASK,
+    CONTROL_MASK,
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    read_header,
+)
+from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
+from kafkatool.format.kernel import loops
+from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
+from kafkatool.format.primitives import read_varint
+
+WINDOW = 1 << 20
+ROWS = 1 << 14
+_FIELDS = len(BatchColumns._fields)
+_POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA = 0, 1, 2, 7
+_LAST_OFFSET = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class LogStats:
+    """What a stretch of one log comes to, and how far the walk came."""
+
+    start: int = 0
+    stop: int = 0
+    done: bool = True
+    stats: Stats = field(default_factory=Stats)
+    last_position: int = 0
+    last_offset: int = -1
+    unreadable_blocks: int = 0
+    changed: str | None = None
+    vanished: bool = False
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatsJob:
+    """How to add up one log. `seed` and `number` name its partition and itself in samples."""
+
+    now_ms: int
+    deep: bool = False
+    seed: int = 0
+    number: int = 0
+    is_active: bool = False
+    guest: Guest = field(default_factory=Guest)
+    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+
+    def map(self, split: Split, before: LogStats | None) -> LogStats:
+        """Walk a split; behind `before` to its end whatever comes, else to the first oddity."""
+        found = before or LogStats(split.start, split.start, stats=Stats(Deep() if self.deep else None))
+        guest = replace(self.guest)  # a worker counts its own errors
+        try:
+            with open_source(split.path, guest) as source:
+                _Walk(self, split, source, found, is_fresh=before is None).run()
+                found.changed = found.changed or source.look_again()
+        except FileNotFoundError:
+            found.vanished, found.done, found.stop = True, True, split.end
+        except KafkatoolError as error:
+            found.failure, found.done, found.stop = str(error), True, split.end
+        found.stats.settle()
+        return found
+
+    def merge(self, a: LogStats, b: LogStats) -> LogStats | None:
+        """Both together; None where `b` does not simply go on where `a` ends."""
+        if a.failure or a.vanished or a.changed:
+            return a
+        first = b.stats.offsets.first
+        if not a.done or a.stop != b.start or (first is not None and first <= a.last_offset):
+            return None
+        a.stats.join(b.stats, follows=True)
+        if b.stats.batches:
+            a.last_position, a.last_offset = b.last_position, b.last_offset
+        a.stop, a.done = b.stop, b.done
+        a.changed, a.vanished, a.failure = b.changed, b.vanished, b.failure
+        return a
+
+    def is_done(self, result: LogStats) -> bool:
+        return result.done
+
+    def where(self, result: LogStats) -> int:
+        return result.stop
+
+
+class _Walk:
+    def __init__(
+        self,
+        job: StatsJob,
+        split: Split,
+        source: AnySource,
+        found: LogStats,
+        *,
+        is_fresh: bool,
+    ) -> None:
+        self.job = job
+        self.source = source
+        self.path = split.path
+        self.found = found
+        self.stats = found.stats
+        self.is_fresh = is_fresh
+        self.size = source.size_hint or 0
+        self.end = min(split.end, self.size)
+        self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
+        self.rows = 0
+        self.decoder = RecordDecoder(job.max_batch_size) if job.deep else None
+        self.piece_of = self.piece_end = -1
+
+    def run(self) -> None:
+        found = self.found
+        found.done = self._good_batches()
+        if not found.done and not self.is_fresh:
+            self._odd_batches()
+            found.done = True
+        self._add_up()
+
+    # --- what is plain ------------------------------------------------------------------------------------
+
+    def _good_batches(self) -> bool:
+        """The common case; False at the first thing that is not plain."""
+        found, want = self.found, WINDOW
+        while found.stop < self.end:
+            window = self.source.read(found.stop, want)
+            behind, count, _last = loops.good_run(window, 0, len(window), found.last_offset)
+            if count:
+                self._take(window, 0, behind, found.stop)
+                want = WINDOW
+            elif (size := self._needs(window, want)) is not None:
+                want = size
+            else:
+                return False
+        return True
+
+    def _needs(self, window: bytes, had: int) -> int | None:
+        """The size of a batch that this window is too small for, if the log can hold it."""
+        if len(window) < HEADER_SIZE:
+            return None
+        size = read_header(window).size
+        most = min(self.size - self.found.stop, self.job.max_batch_size)
+        return size if had < size <= most else None
+
+    def _take(self, window: bytes, start: int, end: int, position: int) -> None:
+        """Good batches in `window[start:end]`, as far as they begin before the end of the split."""
+        at = start
+        while at < end:
+            if self.rows == ROWS:
+                self._add_up()
+            here, row = position + at - start, self.rows
+            at, self.rows = loops.batch_rows(window, at, end, here, self.table, row)
+            begins = self.table[_POSITION, row : self.rows]
+            if not len(begins) or begins[-1] >= self.end:
+                self.rows = row + int(np.searchsorted(begins, self.end))
+                at = end
+            if self.rows > row:
+                self._remember(self.rows - 1)
+        stop = start + self.found.stop - position
+        if self.decoder is not None:
+            for piece in self.decoder.decode(window, start, stop, position):
+                self._records(piece)
+
+    def _remember(self, row: int) -> None:
+        """Where the walk is, behind the batch in a row of the table."""
+        position, base, size, delta = self.table[[_POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA], row].tolist()
+        found = self.found
+        found.last_position, found.last_offset, found.stop = position, base + delta, position + size
+
+    def _add_up(self) -> None:
+        job = self.job
+        self.stats.add(BatchColumns(*self.table[:, : self.rows]), job.now_ms, job.seed, job.number)
+        self.rows = 0
+
+    # --- records ------------------------------------------------------------------------------------------
+
+    def _records(self, piece: RecordColumns | BadRecords) -> None:
+        if isinstance(piece, BadRecords):
+            self._bad_records(piece.position, piece.header, piece.error)
+            return
+        deep, job = self.stats.deep, self.job
+        assert deep is not None
+        self._inflated(deep, piece)
+        is_control = (piece.batches.attributes & CONTROL_MASK) != 0
+        which = ~is_control[piece.batch] if is_control.any() else slice(None)
+        records = Records(
+            piece.data,
+            piece.offset[which],
+            piece.timestamp_ms[which],
+            piece.key_start[which],
+            piece.key_size[which],
+            piece.value_size[which],
+            piece.headers_count[which],
+        )
+        deep.add(records, job.now_ms, job.seed)
+
+    def _inflated(self, deep: Deep, piece: RecordColumns) -> None:
+        """What the batches of a piece take, and would take if they were not compressed."""
+        batches = piece.batches
+        position = int(batches.position[-1])
+        # A batch whose records did not fit into one piece comes again in the next.
+        is_more = len(batches.position) == 1 and position == self.piece_of
+        begin = self.piece_end if is_more else 0
+        codecs = batches.attributes & CODEC_MASK
+        self.piece_of = position
+        if not is_more:
+            stored = np.bincount(codecs, weights=batches.size, minlength=CODECS).astype(np.int64)
+            headers = np.bincount(codecs, minlength=CODECS) * HEADER_SIZE
+            deep.inflated[:, 0] += stored
+            deep.inflated[:, 1] += headers if codecs[0] else stored
+        if codecs[0]:
+            # Bodies lie one behind another: where the last batch of a codec ends, all of its batches end.
+            for row in np.flatnonzero(np.append(codecs[1:] != codecs[:-1], True)).tolist():
+                end = _end_of(piece, int(np.searchsorted(piece.batch, row, side="right")) - 1)
+                deep.inflated[codecs[row], 1] += end - begin
+                begin = end
+            self.piece_end = begin
+
+    def _bad_records(self, position: int, header: BatchHeader | LegacyHeader, error: FormatError) -> None:
+        kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
+        severity = Severity.DEGRADED if isinstance(error, TooLarge) else Severity.LOSS
+        expected, found = str(error.expected), str(error.found)
+        damage = Damage(kind, position, position + header.size, expected, found, str(error), severity)
+        self.stats.damages.add(damage)
+
+    # --- what is not plain --------------------------------------------------------------------------------
+
+    def _odd_batches(self) -> None:
+        """The rest of the log, with whatever is wrong in it."""
+        found = self.found
+        skip = self.stats.batches + self.rows > 0
+        start = found.last_position if skip else 0
+        held: Batch | None = None
+        for item in scan_runs(self.source, start, max_batch_size=self.job.max_batch_size):
+            if isinstance(item, Damage) and held is not None and item.position == held.position:
+                held = None  # intact, but not where it belongs
+            if held is not None:
+                self._one(held)
+                held = None
+            if item.position >= self.end:
+                break
+            if isinstance(item, Run):
+                self._run(item, skip=skip)
+            elif isinstance(item, Damage):
+                self._damage(item)
+            elif not skip and item.is_valid:
+                held = item
+            skip = False  # the last good batch, from which the scan takes where it is
+        if held is not None:
+            self._one(held)
+        found.stop = max(found.stop, self.end)
+        found.unreadable_blocks = sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
+
+    def _run(self, run: Run, *, skip: bool) -> None:
+        at = run.start + (read_header(run.window, run.start).size if skip else 0)
+        if at < run.end:
+            self._take(run.window, at, run.end, run.position + at - run.start)
+
+    def _one(self, batch: Batch) -> None:
+        """One good batch that is not among others: of an old format, or right behind damage."""
+        header, data = batch.header, batch.data
+        if isinstance(header, LegacyHeader):
+            self._legacy(batch.position, header, data)
+        elif header.magic == 2 and min(header.records_count, header.last_offset_delta) >= 0:
+            fields = (batch.position, header.base_offset, header.size, *header[2:])
+            self._row(fields)
+            if self.decoder is not None and data is not None:
+                for piece in self.decoder.decode(bytes(data), 0, header.size, batch.position):
+                    self._records(piece)
+            elif self.decoder is not None:
+                self._bad_records(batch.position, header, _too_large(header.size))
+        else:
+            error = FormatError("batch header", 0, expected="counts of 0 or more", found="less")
+            self._bad_records(batch.position, header, error)
+
+    def _row(self, fields: tuple[int, ...]) -> None:
+        if self.rows == ROWS:
+            self._add_up()
+        self.table[:, self.rows] = fields
+        self.rows += 1
+        self._remember(self.rows - 1)
+
+    def _legacy(self, position: int, header: LegacyHeader, data: memoryview | None) -> None:
+        """A message of magic 0 or 1, or a wrapper of many, through the reference reader."""
+        messages: list[LegacyMessage] = []
+        try:
+            if data is None:
+                raise _too_large(header.size)
+            messages = list(read_messages(data, max_inflated=self.job.max_batch_size))
+            pairs = [(message.key, message.value) for message in messages]
+        except FormatError as error:
+            self._bad_records(position, header, error)
+            messages, pairs = [], []
+        times = [message.timestamp_ms for message in messages]
+        first = min((message.offset for message in messages), default=header.offset)
+        first = first if 0 <= header.offset - first < _LAST_OFFSET else header.offset
+        attributes = header.attributes & (CODEC_MASK | TIMESTAMP_TYPE_MASK)
+        least = min((time for time in times if time >= 0), default=-1)
+        self._row(
+            (
+                *(position, first, header.size, -1, header.magic, header.crc, attributes),
+                *(header.offset - first, least, max(times, default=-1), -1, -1, -1, len(messages)),
+            )
+        )
+        if self.stats.deep is not None and messages:
+            self._legacy_records(self.stats.deep, header, messages, pairs)
+
+    def _legacy_records(
+        self,
+        deep: Deep,
+        header: LegacyHeader,
+        messages: list[LegacyMessage],
+        pairs: list[tuple[bytes | None, bytes | None]],
+    ) -> None:
+        inflated = sum(len(message.raw) for message in messages)
+        deep.inflated[header.attributes & CODEC_MASK] += (header.size, inflated)
+        key_sizes, value_sizes = (
+            np.array([-1 if one is None else len(one) for one in column])
+            for column in zip(*pairs, strict=True)
+        )
+        filled = np.maximum(key_sizes, 0)
+        records = Records(
+            memoryview(b"".join(key or b"" for key, _value in pairs)),
+            np.array([message.offset for message in messages]),
+            np.array([message.timestamp_ms for message in messages]),
+            np.cumsum(filled) - filled,
+            key_sizes,
+            value_sizes,
+            np.zeros_like(filled),
+        )
+        deep.add(records, self.job.now_ms, self.job.seed)
+
+    def _damage(self, damage: Damage) -> None:
+        damage = in_flight(damage, self.source, self.path)
+        is_rest = damage.kind is FindingClass.ZERO_FILLED and damage.end_position == self.size
+        if is_rest and self.job.is_active:
+            damage = replace(damage, severity=Severity.NOTE)  # preallocated
+        self.stats.damages.add(damage)
+
+
+def _too_large(size: int) -> TooLarge:
+    return TooLarge("batch", 0, expected="a batch that fits into memory", found=size)
+
+
+def _end_of(piece: RecordColumns, row: int) -> int:
+    """Where a record ends: behind its headers, which have to be read if there are any."""
+    if row < 0:
+        return 0
+    at, count = int(piece.headers_start[row]), int(piece.headers_count[row])
+    return at if not count else _behind_headers(piece.data, at, count)
+
+
+def _behind_headers(data: memoryview, at: int, count: int) -> int:
+    for _ in range(2 * count):
+        size, at = read_varint(data, at)
+        at += max(0, size)
+    return at

@@ -1,0 +1,126 @@
+"""What a consumer that reads committed records would see of a partition, and which rule hides the rest.
+
+below_log_start       deleted by DeleteRecords or retention, and still on the disk
+above_high_watermark  not yet on all replicas in sync
+control               the markers that end transactions, and other records of the broker's own
+aborted               of transactions that were aborted
+open                  at or behind the first offset of a transaction that is still open
+unknown               of transactions whose end is lost in damage
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.engine.transactions import Fate, Transactions
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
+from kafkatool.format.columns import RecordColumns
+
+LOG_END = (1 << 63) - 1
+"""A high watermark that hides nothing."""
+
+
+class Rule(IntEnum):
+    """Why a record is hidden; the first that holds."""
+
+    SHOWN = 0
+    BELOW_LOG_START = 1
+    ABOVE_HIGH_WATERMARK = 2
+    CONTROL = 3
+    ABORTED = 4
+    UNKNOWN = 5
+    OPEN = 6
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+PASSING = (Rule.ABOVE_HIGH_WATERMARK, Rule.OPEN)
+"""What these hide may be shown later, when the log has grown."""
+
+
+class Judged(NamedTuple):
+    """Of one piece: fate and whether it is a control batch for every batch, the rest for every record."""
+
+    fate: NDArray[np.uint8]
+    is_control: NDArray[np.bool_]
+    above_high_watermark: NDArray[np.bool_]
+    below_log_start: NDArray[np.bool_]
+    rule: NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class Visibility:
+    """The limits of one partition; `transactions` is asked only where there are any."""
+
+    transactions: Transactions
+    high_watermark: int = LOG_END
+    log_start: int = 0
+    may_be_behind_open: bool = False
+    """The records do not begin with the log: something open may lie before them."""
+    _has_met_any: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._has_met_any = self.may_be_behind_open
+
+    def judge(self, columns: RecordColumns) -> Judged:
+        """The rules for records that come in the order of their offsets."""
+        batches = columns.batches
+        is_current = batches.magic == 2
+        is_control = (batches.attributes & CONTROL_MASK != 0) & is_current
+        fate = self._fates(columns)
+        stable = self._stable(columns)
+        # A batch that reaches beyond a limit is not given out at all.
+        above = batches.last_offset >= self.high_watermark
+        rules = np.select(
+            [above, is_control, fate == Fate.ABORTED, fate == Fate.UNKNOWN, batches.last_offset >= stable],
+            [Rule.ABOVE_HIGH_WATERMARK, Rule.CONTROL, Rule.ABORTED, Rule.UNKNOWN, Rule.OPEN],
+            Rule.SHOWN,
+        ).astype(np.uint8)
+        below = columns.offset < self.log_start
+        rule = rules[columns.batch]
+        rule[below] = Rule.BELOW_LOG_START
+        return Judged(fate, is_control, above[columns.batch], below, rule)
+
+    def look_again(self, high_watermark: int, log_start: int) -> None:
+        """The log has grown, or may have."""
+        self.high_watermark, self.log_start = high_watermark, log_start
+        self.transactions.look_again()
+
+    def _fates(self, columns: RecordColumns) -> NDArray[np.uint8]:
+        attributes = columns.batches.attributes[columns.batches.magic == 2]
+        self._has_met_any = self._has_met_any or bool((attributes & TRANSACTIONAL_MASK).any())
+        if not self._has_met_any:
+            return np.zeros(len(columns.batches.magic), dtype=np.uint8)
+        return self.transactions.fates(columns.batches)
+
+    def _stable(self, columns: RecordColumns) -> int:
+        """Without a transaction so far nothing is unstable: then there is no need to look ahead."""
+        if not self._has_met_any:
+            return self.high_watermark
+        return self.transactions.last_stable_offset(
+            int(columns.batches.last_offset.max()), self.high_watermark
+        )
+
+
+@dataclass(slots=True)
+class Hidden:
+    """How many records each rule hid."""
+
+    counts: Counter[Rule] = field(default_factory=Counter)
+
+    def add(self, rules: NDArray[np.uint8]) -> None:
+        for number, count in enumerate(np.bincount(rules, minlength=len(Rule)).tolist()):
+            if number and count:
+                self.counts[Rule(number)] += count
+
+    def sentence(self) -> str:
+        """`3 aborted, 2 control`, in the order of the rules; nothing where nothing was hidden."""
+        return ", ".join(f"{self.counts[rule]} {rule.label}" for rule in Rule if self.counts[rule])

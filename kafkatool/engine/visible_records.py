@@ -1,0 +1,268 @@
+"""The records of one partition, many at once, each with what a consumer would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.lookup import EVERYWHERE, Range
+from kafkatool.engine.partition_walk import (
+    Listing,
+    PartitionWalk,
+    Say,
+    SegmentLog,
+    Unopened,
+    Walked,
+    say_nothing,
+)
+from kafkatool.engine.partitions import NamedPartition
+from kafkatool.engine.read_subject import Subject, logs_of
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run
+from kafkatool.engine.source import Guest, Source
+from kafkatool.engine.transactions import Transactions, open_at
+from kafkatool.engine.visibility import PASSING, Judged, Visibility
+from kafkatool.errors import FormatError, KafkatoolError, TooLarge
+from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
+from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
+from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.legacy_columns import read_legacy_columns
+from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
+
+
+class Piece(NamedTuple):
+    """Records of one segment; good only until the next piece is asked for."""
+
+    log: SegmentLog
+    columns: RecordColumns
+    judged: Judged
+
+
+class Start(NamedTuple):
+    """A place to begin at."""
+
+    log: SegmentLog
+    position: int
+
+
+class Bad(NamedTuple):
+    """Damage, or a batch whose records cannot be read; `source` is still open."""
+
+    log: SegmentLog
+    source: Source
+    damage: Damage | None
+    batch: Batch | None = None
+    error: FormatError | None = None
+
+
+class RecordStream:
+    """Everything that one partition holds, judged; with `follows`, round by round as it grows."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        guest: Guest,
+        *,
+        wanted: Range = EVERYWHERE,
+        start: Start | None = None,
+        follows: bool = False,
+        waits: bool = False,
+        max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+        max_inflated: int = DEFAULT_MAX_INFLATED,
+        say: Say = say_nothing,
+        warn: Say = say_nothing,
+        fail: Say = say_nothing,
+        advance: Callable[[int], None] | None = None,
+    ) -> None:
+        """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
+
+        `fail` is told of every log that cannot be opened, in every round.
+        """
+        self.subject = subject
+        self.guest = guest
+        self.wanted = wanted
+        self._follows = follows
+        self._waits = waits
+        self._max_batch_size = max_batch_size
+        self._max_inflated = max_inflated
+        self._say = say
+        self._warn = warn
+        self._fail = fail
+        self._advance = advance
+        self._decoder = RecordDecoder(max_inflated)
+        self._walk = self._new_walk(self._logs)
+        if start is not None:
+            self._walk.go_to(start.log.base_offset, start.position)
+        first = start.log if start is not None else next(iter(self._logs()), None)
+        self._visibility = Visibility(
+            self._look_ahead(first),
+            subject.high_watermark,
+            subject.log_start,
+            may_be_behind_open=start is not None or not wanted.is_open or subject.named.bases is not None,
+        )
+
+    def pieces(self) -> Iterator[Piece | Bad]:
+        """What there is between the last round's end and the end of the log now."""
+        return self._pieces(self._walk)
+
+    def pieces_of(self, log: SegmentLog) -> Iterator[Piece | Bad]:
+        """What one log holds; to be asked for in the order of the logs."""
+        return self._pieces(self._new_walk(lambda: [log]))
+
+    def _pieces(self, walk: PartitionWalk) -> Iterator[Piece | Bad]:
+        for walked in walk.items():
+            if isinstance(walked, Unopened):
+                self._fail(walked.message)
+                continue
+            for found in self._decoded(walked):
+                if isinstance(found, Bad):
+                    yield found
+                    continue
+                piece = Piece(walked.log, found, self._visibility.judge(found))
+                decided = self._decided(piece) if self._waits else piece
+                if len(decided.columns):
+                    yield decided
+                if decided is not piece:
+                    return
+
+    def look_again(self) -> None:
+        """Before another round: the checkpoints may have moved."""
+        limits = self.subject.read_limits(self.guest)
+        now = replace(self.subject, limits=limits)
+        self._visibility.look_again(now.high_watermark, now.log_start)
+
+    def of_batch(self, log: SegmentLog, source: Source, batch: Batch) -> Iterator[Piece]:
+        """The same for one batch alone; what cannot be read gives nothing."""
+        for found in self._decoded(Walked(log, source, batch)):
+            if isinstance(found, RecordColumns):
+                yield Piece(log, found, self._visibility.judge(found))
+
+    def _new_walk(self, logs: Listing) -> PartitionWalk:
+        return PartitionWalk(
+            logs,
+            self.guest,
+            wanted=self.wanted,
+            is_growing=self._follows,
+            max_batch_size=self._max_batch_size,
+            say=self._say,
+            warn=self._warn,
+            advance=self._advance,
+        )
+
+    def _logs(self) -> list[SegmentLog]:
+        return self._listed(self.subject.named, self.wanted)
+
+    def _listed(self, named: NamedPartition, wanted: Range = EVERYWHERE) -> list[SegmentLog]:
+        if not self._follows:
+            return logs_of(named, wanted=wanted)
+        try:
+            return logs_of(named, read_partition(named.partition.path, [], self.guest), wanted)
+        except KafkatoolError:
+            return []  # deleted: it may come back
+
+    def _look_ahead(self, first: SegmentLog | None) -> Transactions:
+        """Over all logs of the directory, whichever were named: markers stand behind their records."""
+        whole = NamedPartition(self.subject.partition, None, None)
+        there = self._listed(whole)
+        if first is not None and first not in there:
+            whole, there = self.subject.named, self._listed(self.subject.named)
+        walk = PartitionWalk(
+            lambda: self._listed(whole),
+            self.guest,
+            is_growing=self._follows,
+            max_batch_size=self._max_batch_size,
+        )
+        if first is None:
+            return Transactions(walk)
+        begin, still_open = open_at(there, there.index(first), self.guest)
+        walk.go_to(there[begin].base_offset, 0)
+        return Transactions(walk, still_open)
+
+    def _decoded(self, walked: Walked) -> Iterator[RecordColumns | Bad]:
+        item = walked.item
+        if isinstance(item, Damage):
+            yield Bad(walked.log, walked.source, item)
+        elif isinstance(item, Run):
+            for found in self._decoder.decode(item.window, item.start, item.end, item.position):
+                yield self._or_bad(walked, found)
+        elif item.is_valid and item.header.magic <= 2:
+            try:
+                yield from self._of_odd_batch(walked, item)
+            except FormatError as error:
+                yield Bad(walked.log, walked.source, None, item, error)
+
+    def _or_bad(self, walked: Walked, found: RecordColumns | BadRecords) -> RecordColumns | Bad:
+        if isinstance(found, RecordColumns):
+            return found
+        batch = Batch(found.position, found.header, True, None)
+        return Bad(walked.log, walked.source, None, batch, found.error)
+
+    def _of_odd_batch(self, walked: Walked, batch: Batch) -> Iterator[RecordColumns | Bad]:
+        """One that is not in a run: of an old format, too large, or at an offset out of order."""
+        header, data = batch.header, batch.data
+        if data is None:
+            limit = f"at most {self._max_batch_size} bytes"
+            raise TooLarge("batch", batch.position, expected=limit, found=f"{header.size} bytes")
+        if isinstance(header, LegacyHeader):
+            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_inflated)
+            return
+        if header.records_count < 0:
+            raise FormatError("record count", 57, expected="0 or more", found=header.records_count)
+        for found in self._decoder.decode(bytes(data), 0, len(data), batch.position):
+            yield self._or_bad(walked, found)
+
+    def _decided(self, piece: Piece) -> Piece:
+        """As much of it as will not change any more; the walk goes back to the rest."""
+        passing = np.flatnonzero(np.isin(piece.judged.rule, PASSING))
+        if not len(passing):
+            return piece
+        columns, judged = piece.columns, piece.judged
+        batch = int(columns.batch[passing[0]])
+        count = int(np.searchsorted(columns.batch, batch))
+        self._walk.go_to(piece.log.base_offset, int(columns.batches.position[batch]))
+        cut = RecordColumns(columns.data, columns.batches, *(one[:count] for one in columns[2:]))
+        return Piece(
+            piece.log,
+            cut,
+            judged._replace(
+                above_high_watermark=judged.above_high_watermark[:count],
+                below_log_start=judged.below_log_start[:count],
+                rule=judged.rule[:count],
+            ),
+        )
+
+
+def records_of(piece: Piece, rows: NDArray[np.int64]) -> Iterator[tuple[int, Batch, Record]]:
+    """Some of a piece's records one by one, each with its row and its batch, whose bytes are left out."""
+    columns, data = piece.columns, piece.columns.data
+    batches: dict[int, Batch] = {}
+    # As lists: numpy's own numbers are slow one by one.
+    chosen = [column[rows].tolist() for column in columns[2:]]
+    for row, offset, time, sequence, bits, key_at, key_size, at, size, _headers_at, headers, number in zip(
+        rows.tolist(), *chosen, strict=True
+    ):
+        batch = batches.get(number)
+        if batch is None:
+            batch = batches[number] = _batch(columns, number)
+        key = None if key_size < 0 else bytes(data[key_at : key_at + key_size])
+        value = None if size < 0 else bytes(data[at : at + size])
+        found = columns.headers(row) if headers else ()
+        yield row, batch, Record(offset, time, sequence, bits, key, value, found)
+
+
+def _batch(columns: RecordColumns, number: int) -> Batch:
+    fields = [int(column[number]) for column in columns.batches]
+    position, base_offset, size, epoch, magic, crc, attributes, delta = fields[:8]
+    length = size - LOG_OVERHEAD
+    if magic < 2:
+        header: BatchHeader | LegacyHeader = LegacyHeader(
+            base_offset + delta, length, crc, magic, attributes, fields[9]
+        )
+    else:
+        header = BatchHeader(base_offset, length, epoch, magic, crc, attributes, delta, *fields[8:])
+    return Batch(position, header, True, None)
