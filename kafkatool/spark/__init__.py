@@ -1,0 +1,23 @@
+"""What outgrows one machine, on Spark: the same jobs, the same answers.
+
+    session.py    a quiet session, with this package wherever its tasks run
+    workers.py    a pool of workers whose processes are Spark's: every job of the engine runs on it
+    source.py     the data source `kafkalog`, for queries and notebooks
+
+Only this package imports pyspark, and whoever imports this package does so where it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def register(spark: Any) -> None:
+    """Make `spark.read.format("kafkalog")` known to a session.
+
+    options: granularity = segments | batches | records (default), all = true for the raw log,
+    splitBytes, maxBatchesPerTrigger ...; see `kafkatool.spark.source`.
+    """
+    from kafkatool.spark.source import register_source
+
+    register_source(spark)

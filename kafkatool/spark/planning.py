@@ -1,0 +1,258 @@
+"""What a read of `kafkalog` is cut into: stretches of logs, packed into tasks of about the same size.
+
+A log is cut where its index says that a batch begins, but only where that is true: a whole batch with a good
+checksum stands there, at the offset that the index tells, and the batches since the entry before lead to it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kafkatool.engine.logdir import Segment, SegmentState
+from kafkatool.engine.partitions import find_partitions
+from kafkatool.engine.read_subject import Subject, subjects_of
+from kafkatool.engine.roots import read_roots
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, Source, open_source
+from kafkatool.engine.survey import SPLIT_SIZE
+from kafkatool.engine.verify_index import IndexClaims, read_claims
+from kafkatool.engine.visibility import LOG_END
+from kafkatool.errors import KafkatoolError, UsageError
+from kafkatool.format.batch import BatchHeader
+
+MOST_IN_A_TASK = 512
+_UNBOUNDED = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of one log, and where it stands."""
+
+    root: str
+    topic: str | None
+    partition: int | None
+    directory: str
+    segment: int
+    path: str
+    size: int
+    start: int
+    end: int
+    state: str
+    index_size: int
+    modified_ms: int
+    high_watermark: int = LOG_END
+    log_start: int = 0
+    from_offset: int | None = None
+    """Only records from here on, and only those before `to_offset`."""
+    to_offset: int | None = None
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What filters ask for, as far as names, offsets and times of segments can tell."""
+
+    topics: set[str] | None = None
+    partitions: set[int] | None = None
+    roots: set[str] | None = None
+    first_offset: int = 0
+    last_offset: int = _UNBOUNDED
+    first_ms: int = -_UNBOUNDED
+    last_ms: int = _UNBOUNDED
+
+    def has_partition(self, root: str, topic: str | None, partition: int | None) -> bool:
+        return (
+            (self.roots is None or root in self.roots)
+            and (self.topics is None or topic in self.topics)
+            and (self.partitions is None or partition in self.partitions)
+        )
+
+
+@dataclass(slots=True)
+class Found:
+    subjects: list[tuple[str, Subject]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None = None) -> Found:
+    """Every partition under these roots, with the name of its root. Raises UsageError."""
+    found = Found()
+    for root in read_roots(paths, found.problems):
+        there = find_partitions(root.targets, guest)
+        found.problems += there.problems
+        found.subjects += [(root.label, subject) for subject in subjects_of(there.homes, high_watermark)]
+    if not found.subjects and found.problems:
+        raise UsageError("; ".join(found.problems))
+    return found
+
+
+def segments_of(subject: Subject) -> list[Segment]:
+    """Those that are meant, with a log, in order."""
+    bases = subject.named.bases
+    return [
+        segment
+        for segment in subject.partition.live_segments
+        if segment.log is not None and (bases is None or segment.base_offset in bases)
+    ]
+
+
+def plan(
+    subjects: Iterable[tuple[str, Subject]], wanted: Wanted, guest: Guest, split_size: int = SPLIT_SIZE
+) -> list[list[Stretch]]:
+    """The tasks of a read."""
+    stretches: list[Stretch] = []
+    for root, subject in subjects:
+        partition = subject.partition
+        if wanted.has_partition(root, partition.topic, partition.partition):
+            stretches += _of_partition(root, subject, wanted, guest, split_size)
+    return list(_packed(stretches, split_size))
+
+
+def _of_partition(
+    root: str, subject: Subject, wanted: Wanted, guest: Guest, split_size: int
+) -> Iterator[Stretch]:
+    segments = segments_of(subject)
+    ends = [*(segment.base_offset for segment in segments[1:]), _UNBOUNDED]
+    for segment, end in zip(segments, ends, strict=True):
+        if segment.base_offset > wanted.last_offset or end <= wanted.first_offset:
+            continue
+        yield from _of_segment(root, subject, segment, wanted, guest, split_size)
+
+
+def _of_segment(
+    root: str, subject: Subject, segment: Segment, wanted: Wanted, guest: Guest, split_size: int
+) -> Iterator[Stretch]:
+    log, partition = segment.log, subject.partition
+    assert log is not None
+    for start, end in _cuts(segment, wanted, guest, split_size):
+        yield Stretch(
+            root,
+            partition.topic,
+            partition.partition,
+            partition.path,
+            segment.base_offset,
+            log.path,
+            log.size,
+            start,
+            end,
+            str(segment.state),
+            segment.size - log.size,
+            log.modified_ms,
+            subject.high_watermark,
+            subject.log_start,
+        )
+
+
+def _cuts(segment: Segment, wanted: Wanted, guest: Guest, split_size: int) -> list[tuple[int, int]]:
+    """Where the stretches of a segment begin and end; none where no record in it can be meant."""
+    log = segment.log
+    assert log is not None
+    asks = wanted.first_offset > segment.base_offset or wanted.last_offset < _UNBOUNDED
+    asks_for_time = wanted.first_ms > -_UNBOUNDED
+    if log.size <= split_size and not asks and not asks_for_time:
+        return [(0, log.size)]
+    claims = read_claims(log.path, log.size, guest)
+    if asks_for_time and _ends_before(segment, claims, wanted.first_ms, guest):
+        return []
+    try:
+        with open_source(log.path, guest) as source:
+            starts = [0]
+            positions = claims.positions
+            while (at := bisect_left(positions, starts[-1] + max(1, split_size))) < len(positions):
+                while at < len(positions) and not is_sound(source, claims, at, segment.base_offset):
+                    at += 1
+                if at == len(positions) or log.size - positions[at] < split_size // 2:
+                    break
+                starts.append(positions[at])
+            starts = _behind(source, starts, claims, wanted, segment.base_offset)
+            stop = _stop(source, claims, wanted, segment.base_offset, log.size)
+    except (FileNotFoundError, KafkatoolError):
+        return [(0, log.size)]  # whoever reads it tells
+    ends = [*starts[1:], log.size]
+    return [(start, min(end, stop)) for start, end in zip(starts, ends, strict=True) if start < stop]
+
+
+def _behind(source: Source, starts: list[int], claims: IndexClaims, wanted: Wanted, base: int) -> list[int]:
+    """Without the stretches that end before the first offset that is wanted."""
+    relative = wanted.first_offset - base
+    if relative <= 0:
+        return starts
+    # The entry of a batch tells its last offset: what lies before it is below.
+    at = bisect_left(claims.offsets, relative)
+    if at == 0:
+        return starts
+    reached = claims.positions[at - 1]
+    kept = [start for start in starts if start > reached]
+    before = [start for start in starts if start <= reached]
+    if is_sound(source, claims, at - 1, base):
+        before = [*before, reached]
+    return [max(before), *kept]
+
+
+def _stop(source: Source, claims: IndexClaims, wanted: Wanted, base: int, size: int) -> int:
+    """The position of a batch behind the last offset that is wanted, where the index knows one."""
+    at = bisect_left(claims.offsets, wanted.last_offset - base) + 1
+    if wanted.last_offset == _UNBOUNDED or at >= len(claims.positions):
+        return size
+    is_known = is_sound(source, claims, at - 1, base) and is_sound(source, claims, at, base)
+    return claims.positions[at] if is_known else size
+
+
+def _ends_before(segment: Segment, claims: IndexClaims, first_ms: int, guest: Guest) -> bool:
+    """Whether all records of a closed segment are older, by the last entry of its time index.
+
+    Only where the log bears it out: the batches behind the last entry of the index are looked at.
+    """
+    if segment.state is SegmentState.ACTIVE or not len(claims.times) or claims.times[-1] >= first_ms:
+        return False
+    log = segment.log
+    assert log is not None
+    start = claims.positions[-1] if len(claims.positions) else 0
+    try:
+        with open_source(log.path, guest) as source:
+            for item in scan(source, start):
+                if not isinstance(item, Batch) or not item.is_valid or item.header.max_timestamp >= first_ms:
+                    return False
+    except (FileNotFoundError, KafkatoolError):
+        return False
+    return True
+
+
+def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> bool:
+    """Whether an entry leads to a batch, by that batch and by those since the entry before it."""
+    position = claims.positions[at]
+    before = claims.positions[at - 1] if at else 0
+    last = None
+    for item in scan(source, before):
+        if not isinstance(item, Batch) or not item.is_valid:
+            return False
+        if item.position >= position:
+            last = item
+            break
+    return (
+        last is not None
+        and last.position == position
+        # An entry may stand for a group of batches: it tells the last offset of the last.
+        and first_offset(last) <= base_offset + claims.offsets[at]
+    )
+
+
+def first_offset(batch: Batch) -> int:
+    """Of a wrapper of old messages only the last is known without looking inside."""
+    return batch.header.base_offset if isinstance(batch.header, BatchHeader) else batch.header.offset
+
+
+def _packed(stretches: list[Stretch], split_size: int) -> Iterator[list[Stretch]]:
+    """Neighbours together, as much as makes a task."""
+    pack: list[Stretch] = []
+    size = 0
+    for stretch in stretches:
+        length = stretch.end - stretch.start
+        if pack and (size + length > split_size or len(pack) == MOST_IN_A_TASK):
+            yield pack
+            pack, size = [], 0
+        pack.append(stretch)
+        size += length
+    if pack:
+        yield pack

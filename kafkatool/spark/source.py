@@ -1,0 +1,238 @@
+"""The data source `kafkalog`: logs of Kafka as tables of Spark, without Kafka.
+
+    kafkatool.spark.register(spark)
+    spark.read.format("kafkalog").option("granularity", "batches").load("/var/lib/kafka/data")
+
+| option | |
+|---|---|
+| path, paths | log directories, partitions or files; globs; `label=PATH` names a root |
+| granularity | `segments`, `batches` or `records` (default) |
+| all | `true`: every record of the raw log; else what a consumer of committed records would get |
+| splitBytes | bytes of a log a task reads, default 128 MiB |
+| cacheKeep | `true`: leave in the page cache what was read |
+| maxRecordsPerTrigger | for streams: how many offsets a micro-batch takes at most |
+
+Spark does not tell a Python source which columns it needs: `.schema("offset BIGINT, key BINARY")` does, and
+what is not named is never decoded. Filters on root, topic, partition, offsets and times leave out segments
+and stretches of them, where `spark.sql.python.filterPushdown.enabled` is true.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from kafkatool.engine.source import Guest
+from kafkatool.engine.survey import SPLIT_SIZE
+from kafkatool.errors import UsageError
+from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
+from kafkatool.spark.rows import RowReader
+from kafkatool.spark.schemas import TYPES, Granularity, ddl
+
+NAME = "kafkalog"
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def register_source(spark: Any) -> None:
+    """Make the source known to a session, with push-down where the session has that."""
+    is_on = spark.conf.get(_PUSHDOWN, "false") == "true"
+    spark.dataSource.register(KafkaLogSource if is_on else _WithoutPushdown)
+
+
+@dataclass
+class Stretches(InputPartition):
+    """What one task reads."""
+
+    stretches: list[Stretch]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for by `.option(…)`."""
+
+    paths: tuple[str, ...]
+    granularity: Granularity
+    show_all: bool
+    split_size: int
+    most_per_trigger: int | None
+    guest: Guest
+
+    @classmethod
+    def of(cls, options: Any) -> Options:
+        """Raises UsageError for what makes no sense."""
+        paths = json.loads(options["paths"]) if "paths" in options else []
+        if options.get("path"):
+            paths.append(options["path"])
+        if not paths:
+            raise UsageError("kafkalog: no path: .load(PATH) or .option('path', PATH)")
+        name = options.get("granularity", "records")
+        if name not in [str(one) for one in Granularity]:
+            raise UsageError(f"kafkalog: granularity {name!r}: segments, batches or records")
+        return cls(
+            tuple(paths),
+            Granularity(name),
+            _is_true(options, "all"),
+            _number(options, "splitBytes") or SPLIT_SIZE,
+            _number(options, "maxRecordsPerTrigger"),
+            Guest(cache_keep=_is_true(options, "cacheKeep")),
+        )
+
+
+def _is_true(options: Any, name: str) -> bool:
+    return str(options.get(name, "false")).lower() == "true"
+
+
+def _number(options: Any, name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not str(text).isdigit() or int(text) < 1:
+        raise UsageError(f"kafkalog: {name} {text!r} is not a number of 1 or more")
+    return int(text)
+
+
+class _Source(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return ddl(Options.of(self.options).granularity)
+
+    def _reading(self, schema: Any) -> tuple[Options, RowReader]:
+        options = Options.of(self.options)
+        known = TYPES[options.granularity]
+        unknown = [name for name in schema.names if name not in known]
+        if unknown:
+            raise UsageError(
+                f"kafkalog: {options.granularity} have no {', '.join(unknown)}; they have {', '.join(known)}"
+            )
+        return options, RowReader(options.granularity, schema.names, options.show_all, options.guest)
+
+    def streamReader(self, schema: Any) -> Any:  # noqa: N802
+        from kafkatool.spark.stream import LogStreamReader
+
+        options, rows = self._reading(schema)
+        return LogStreamReader(options, rows)
+
+
+class _WithoutPushdown(_Source):
+    """For sessions in which a source that takes filters is an error."""
+
+    def reader(self, schema: Any) -> Any:
+        return LogReader(*self._reading(schema))
+
+
+class KafkaLogSource(_Source):
+    def reader(self, schema: Any) -> Any:
+        return FilteringLogReader(*self._reading(schema))
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, options: Options, rows: RowReader) -> None:
+        self.options = options
+        self.rows = rows
+        self.wanted = Wanted()
+
+    def partitions(self) -> list[Stretches]:
+        options = self.options
+        found = find_subjects(options.paths, options.guest)
+        # A segment is one row: cut, it would be told several times.
+        size = 1 << 62 if options.granularity is Granularity.SEGMENTS else options.split_size
+        packs = plan(found.subjects, self.wanted, options.guest, size)
+        if options.granularity is Granularity.SEGMENTS:
+            packs = [part for pack in packs for part in _spread(pack, options.split_size)]
+        return [Stretches(pack) for pack in packs]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        if isinstance(partition, Stretches):
+            yield from self.rows.read(partition.stretches)
+
+
+def _spread(pack: list[Stretch], size: int) -> Iterator[list[Stretch]]:
+    part: list[Stretch] = []
+    for stretch in pack:
+        if part and sum(one.size for one in part) + stretch.size > size:
+            yield part
+            part = []
+        part.append(stretch)
+    if part:
+        yield part
+
+
+class FilteringLogReader(LogReader):
+    """Leaves out what filters rule out; every filter is still evaluated by Spark."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        for one in filters:
+            take_filter(self.wanted, one, self.options.granularity)
+            yield one
+
+
+_FIRST = {
+    Granularity.RECORDS: "offset",
+    Granularity.BATCHES: "last_offset",
+    Granularity.SEGMENTS: "last_offset",
+}
+_LAST = {Granularity.RECORDS: "offset", Granularity.BATCHES: "base_offset", Granularity.SEGMENTS: "segment"}
+_TIME = {
+    Granularity.RECORDS: ("timestamp_ms", "timestamp"),
+    Granularity.BATCHES: ("max_timestamp_ms",),
+    Granularity.SEGMENTS: ("max_timestamp_ms",),
+}
+
+
+def take_filter(wanted: Wanted, one: Filter, granularity: Granularity) -> None:
+    """Narrow what is wanted by a filter, as far as it can be told from names and indexes."""
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    name = path[0] if len(path) == 1 else None
+    if name is None:
+        return
+    if isinstance(one, EqualTo | In):
+        values = [one.value] if isinstance(one, EqualTo) else list(one.value)
+        _take_values(wanted, name, values, granularity)
+    elif isinstance(one, GreaterThan | GreaterThanOrEqual):
+        _take_least(wanted, name, one.value, granularity)
+    elif isinstance(one, LessThan | LessThanOrEqual) and name == _LAST[granularity]:
+        wanted.last_offset = min(wanted.last_offset, int(one.value))
+
+
+def _take_values(wanted: Wanted, name: str, values: list[Any], granularity: Granularity) -> None:
+    values = [value for value in values if value is not None]
+    if name == "topic":
+        wanted.topics = _both(wanted.topics, values)
+    elif name == "partition":
+        wanted.partitions = _both(wanted.partitions, values)
+    elif name == "root":
+        wanted.roots = _both(wanted.roots, values)
+    elif values:
+        _take_least(wanted, name, min(values), granularity)
+        if name == _LAST[granularity]:
+            wanted.last_offset = min(wanted.last_offset, max(values))
+
+
+def _both(known: set[Any] | None, values: list[Any]) -> set[Any]:
+    return set(values) if known is None else known & set(values)
+
+
+def _take_least(wanted: Wanted, name: str, value: Any, granularity: Granularity) -> None:
+    if name == _FIRST[granularity]:
+        wanted.first_offset = max(wanted.first_offset, int(value))
+    elif name in _TIME[granularity]:
+        in_ms = int(value.timestamp() * 1000) if hasattr(value, "timestamp") else int(value)
+        wanted.first_ms = max(wanted.first_ms, in_ms)

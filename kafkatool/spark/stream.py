@@ -1,0 +1,160 @@
+"""A log directory that grows, as a stream of Spark: every committed record once, by its offset.
+
+The offsets of a stream are JSON: `{"root/topic-0": next offset}`. In every partition a micro-batch ends where
+somebody who consumes committed records would have to wait: at the high watermark, at the first open
+transaction, at the end of the last whole batch. With the option `all` only the last of these counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kafkatool.engine.partition_walk import PartitionWalk, SegmentLog
+from kafkatool.engine.read_subject import Subject, logs_of
+from kafkatool.engine.transactions import Transactions, open_at
+from kafkatool.engine.visibility import LOG_END
+from kafkatool.errors import KafkatoolError
+from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
+from kafkatool.spark.rows import RowReader
+from kafkatool.spark.schemas import Granularity
+
+Offsets = dict[str, int]
+
+
+@dataclass(slots=True)
+class _Growing:
+    """How far one partition was looked at; only what is new is read the next time."""
+
+    subject: Subject
+    transactions: Transactions
+
+    def end(self, *, show_all: bool) -> int:
+        self.transactions.look_again()
+        stable = self.transactions.last_stable_offset(LOG_END - 1, self.subject.high_watermark)
+        reached = self.transactions.reached + 1
+        return reached if show_all else min(reached, stable)
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Any, rows: RowReader) -> None:
+        if options.granularity is not Granularity.RECORDS:
+            raise KafkatoolError("kafkalog: a stream is of records")
+        self.options = options
+        self.rows = rows
+        self._growing: dict[str, _Growing] = {}
+        self._until: Offsets | None = None
+
+    # --- how far it is -------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> Offsets:  # noqa: N802
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self.options.most_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._until = self._ends()
+
+    def reportLatestOffset(self) -> Offsets:  # noqa: N802
+        return self._ends()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
+        """Where the next micro-batch ends: never before it starts, and at most so many offsets on."""
+        ends = self._ends() if self._until is None else self._until
+        room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        found = dict(start)
+        begins = {name: start.get(name, self._first(name)) for name in sorted(ends)}
+        new = [name for name, begin in begins.items() if ends[name] > begin]  # others may be truncated
+        for number, name in enumerate(new):
+            there = ends[name] - begins[name]
+            if room is not None:
+                there = min(there, -(-room // (len(new) - number)))  # everybody gets a share
+                room -= there
+            if there:
+                found[name] = begins[name] + there
+        return found
+
+    def _first(self, name: str) -> int:
+        """Nothing lies before the first segment, whatever offset it begins with."""
+        growing = self._growing.get(name)
+        logs = [] if growing is None else logs_of(growing.subject.named)
+        return logs[0].base_offset if logs else 0
+
+    def _ends(self) -> Offsets:
+        ends: Offsets = {}
+        guest = self.options.guest
+        for root, subject in find_subjects(self.options.paths, guest).subjects:
+            name = f"{root}/{subject.name}"
+            known = self._growing.get(name)
+            if known is None:
+                known = self._growing[name] = _Growing(subject, self._transactions(subject))
+            known.subject = subject
+            ends[name] = known.end(show_all=self.options.show_all)
+        return ends
+
+    def _transactions(self, subject: Subject) -> Transactions:
+        guest, path = self.options.guest, subject.partition.path
+
+        def logs() -> list[SegmentLog]:
+            from kafkatool.engine.logdir import read_partition
+
+            try:
+                return logs_of(subject.named, read_partition(path, [], guest))
+            except KafkatoolError:
+                return []
+
+        walk = PartitionWalk(logs, guest, is_growing=True)
+        there = logs()
+        if not there:
+            return Transactions(walk)
+        begin, still_open = open_at(there, len(there) - 1, guest)
+        walk.go_to(there[begin].base_offset, 0)
+        return Transactions(walk, still_open)
+
+    # --- what is read --------------------------------------------------------------------------------------
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[Any]:
+        from kafkatool.spark.source import Stretches
+
+        found: list[Stretches] = []
+        for root, subject in find_subjects(self.options.paths, self.options.guest).subjects:
+            name = f"{root}/{subject.name}"
+            first, behind = start.get(name, 0), end.get(name, 0)
+            if behind <= first:
+                continue
+            wanted = Wanted(first_offset=first, last_offset=behind - 1)
+            packs = plan([(root, subject)], wanted, self.options.guest, self.options.split_size)
+            found += [Stretches([_within(one, first, behind) for one in pack]) for pack in packs]
+        return found
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        from kafkatool.spark.source import Stretches
+
+        if isinstance(partition, Stretches):
+            yield from self.rows.read(partition.stretches)
+
+    def commit(self, end: Offsets) -> None:
+        """Nothing is kept that could be let go."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks need no more than this."""
+        return {"options": self.options, "rows": self.rows, "_growing": {}, "_until": None}
+
+
+def _within(stretch: Stretch, first: int, behind: int) -> Stretch:
+    # What was decided when the offsets were told stays decided.
+    return replace(stretch, from_offset=first, to_offset=behind, high_watermark=LOG_END)
