@@ -3,45 +3,135 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from kafkatool import __version__
-from kafkatool.commands import dump_log, lookup, ls, rebuild_index, recover, verify
-from kafkatool.commands.options import DEBUG
+from kafkatool.commands.groups import flat
 from kafkatool.errors import ExitCode, KafkatoolError
+
+# The commands, in the order of `kafkatool --help`, with what each is for in a few words.
+COMMANDS = {
+    "dump-log": "What is in Kafka's files, in Kafka's own text or as rows.",
+    "cat": "Print records, by default as a consumer would get them.",
+    "export": "Write records to Parquet, Arrow, CSV or NDJSON files.",
+    "ls": "Topics, partitions, segments, files, and where space went.",
+    "stats": "Count batches, records, codecs, producers, times and keys.",
+    "verify": "Check every batch and every file beside it.",
+    "lookup": "Find an offset or a time, and show the way there.",
+    "rebuild-index": "Make indexes and producer snapshots from the log.",
+    "recover": "Tell what a broker would do after a crash, or do it.",
+    "retention": "Tell what a broker would delete, when, and why not.",
+    "compact": "Tell what the log cleaner would keep, or do it.",
+    "cache-map": "What of the logs is in the page cache, and who is hurt.",
+    "sql": "Ask logs with SQL: records, batches, segments.",
+    "pipeline": "Audit a fleet into tables, and compare two audits.",
+    "bench": "Measure appending, reading and look-ups on this disk.",
+    "serve": "Let Kafka's own clients read log directories.",
+}
+# Plain help starts twice as fast as painted help, and is the same text in a pipe.
+_PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Lazily(Mapping[str, Any]):
+    """The commands by name. A module is imported when its command is asked for: starting has to be quick.
+
+    `kafkatool.commands.dump_log` brings `dump_log()`, its EPILOG and, if it needs one, its COMMAND_CLASS; one
+    that brings SUBCOMMANDS and HELP instead is a group: those of `bench` are in `bench_append` and so on.
+    """
+
+    def __init__(self, names: Mapping[str, str], prefix: str = "") -> None:
+        self._names, self._prefix = names, prefix
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        function = self._prefix + name.replace("-", "_")
+        module = import_module(f"kafkatool.commands.{function}")
+        if hasattr(module, "SUBCOMMANDS"):
+            return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP)
+        single = typer.Typer(**_PLAIN, context_settings=_CONTEXT, add_completion=False)
+        kind = getattr(module, "COMMAND_CLASS", None)
+        single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, function)))
+        return typer.main.get_command(single)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Group(TyperGroup):
+    """A command that has commands of its own."""
+
+    def __init__(self, name: str, names: Mapping[str, str], prefix: str, text: str) -> None:
+        super().__init__(name=name, help=text, no_args_is_help=True, context_settings=_CONTEXT)
+        self.rich_markup_mode = None
+        self.commands: Any = _Lazily(names, prefix)
+        self._summaries = names
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._summaries.items()))
 
 
 class _Commands(TyperGroup):
     """The group of all commands: whatever a command raises becomes an exit code here."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Lazily(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
     def invoke(self, ctx: Any) -> Any:
         try:
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see __main__.py
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             result = super().invoke(ctx)
             sys.stdout.flush()
         except Exception as error:
-            _end(error, debug=ctx.meta.get(DEBUG, False))
+            _end(error, ctx)
         except KeyboardInterrupt:
             _leave(ExitCode.INTERRUPTED)
         return result
 
 
-def _end(error: Exception, *, debug: bool) -> NoReturn:
+def leaves(group: Any) -> dict[str, Any]:
+    """Every command that does something, by all its words: `bench append`."""
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        inner = leaves(command) if hasattr(command, "commands") else {"": command}
+        found.update({f"{name} {rest}".strip(): one for rest, one in inner.items()})
+    return found
+
+
+def _end(error: Exception, ctx: Any) -> NoReturn:
     """Say what went wrong, once, and leave with its exit code."""
+    from kafkatool.commands.options import DEBUG
+    from kafkatool.commands.render import printable
+
     if isinstance(error, typer.Exit) or hasattr(error, "show"):  # Typer's own: exits and usage errors
         _flush_or_leave()
         raise error
     if isinstance(error, BrokenPipeError):
         _leave(ExitCode.PIPE_CLOSED)
-    if debug:
+    if ctx.meta.get(DEBUG, False):
         import traceback
 
         traceback.print_exception(error)
     _flush_or_leave()
-    print(f"kafkatool: {_one_line(error)}", file=sys.stderr)
+    print(f"kafkatool: {printable(_one_line(error))}", file=sys.stderr)
     raise typer.Exit(error.exit_code if isinstance(error, KafkatoolError) else ExitCode.FAILED)
 
 
@@ -63,6 +153,13 @@ def _flush_or_leave() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _leave(ExitCode.PIPE_CLOSED)
+    except OSError as error:
+        _complain_of_stdout(error)
+        _leave(ExitCode.FAILED)
+
+
+def _complain_of_stdout(error: OSError) -> None:
+    print(f"kafkatool: standard output: {error.strerror}", file=sys.stderr)
 
 
 def _leave(code: ExitCode) -> NoReturn:
@@ -72,20 +169,14 @@ def _leave(code: ExitCode) -> NoReturn:
     raise typer.Exit(code)
 
 
-app = typer.Typer(
-    name="kafkatool",
-    cls=_Commands,
-    no_args_is_help=True,
-    # Plain help starts twice as fast as painted help, and is the same text in a pipe.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+app = typer.Typer(name="kafkatool", cls=_Commands, no_args_is_help=True, context_settings=_CONTEXT, **_PLAIN)
 
 
 def _show_version(value: bool) -> None:
     if value:
-        print(f"kafkatool {__version__}")
+        from kafkatool.format import kernel
+
+        print(f"kafkatool {__version__} (kernel: {kernel.name()})")
         raise typer.Exit
 
 
@@ -102,15 +193,31 @@ def kafkatool(
     """
 
 
-# The commands, in the order of `kafkatool --help`. Each module brings its function and its EPILOG.
-app.command("dump-log", cls=dump_log.KafkaArguments, epilog=dump_log.EPILOG)(dump_log.dump_log)
-app.command("ls", epilog=ls.EPILOG)(ls.ls)
-app.command("verify", epilog=verify.EPILOG)(verify.verify)
-app.command("lookup", epilog=lookup.EPILOG)(lookup.lookup)
-app.command("rebuild-index", epilog=rebuild_index.EPILOG)(rebuild_index.rebuild_index)
-app.command("recover", epilog=recover.EPILOG)(recover.recover)
-
-
 def main() -> None:
     """Entry point of the `kafkatool` command."""
-    app(prog_name="kafkatool")
+    # numpy would start a thread a core for algebra that nobody here does, before workers are forked.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        app(prog_name="kafkatool")
+        code: object = ExitCode.OK
+    except SystemExit as ending:
+        # Typer would have it 1 where the reader of its help went away.
+        code = ExitCode.PIPE_CLOSED if isinstance(ending.__context__, BrokenPipeError) else ending.code
+    except OSError as error:  # from printing the help itself: what a command raises has ended before
+        _complain_of_stdout(error)
+        code = ExitCode.FAILED
+    _go(code if isinstance(code, int) else ExitCode.FAILED)
+
+
+def _go(code: int) -> NoReturn:
+    """End now: taking the interpreter apart is a tenth of a short run, and the kernel does it anyway."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            code = code or ExitCode.PIPE_CLOSED
+        except OSError as error:
+            if stream is sys.stdout:
+                _complain_of_stdout(error)
+            code = code or ExitCode.FAILED
+    os._exit(code)

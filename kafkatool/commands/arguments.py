@@ -107,6 +107,14 @@ def _parse_iso(text: str) -> int | None:
     return (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
+def parse_duration(text: str) -> int:
+    """`7d` or `1d12h` as milliseconds. Raises UsageError."""
+    text = text.strip()
+    if not text or _STEP.sub("", text):
+        raise UsageError(f"{text!r} is not a duration: write for example 90s, 12h, 7d, 1d12h")
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in _STEP.findall(text))
+
+
 def parse_bytes(text: str) -> bytes:
     """A key or value: UTF-8, `hex:…` or `base64:…`. Raises UsageError."""
     try:

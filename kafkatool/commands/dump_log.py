@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from kafkatool.commands.arguments import Control
 from kafkatool.commands.options import (
     BytesOpt,
-    CacheOpt,
-    DebugOpt,
+    CommonOptions,
     FailOnOpt,
-    FilesFromOpt,
-    FromOpt,
-    HeaderOpt,
-    KeyOpt,
-    KeyRegexOpt,
-    LimitOpt,
-    MaxErrorsOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    PathsArg,
-    ProducerIdOpt,
-    QuietOpt,
+    PathOptions,
     RawOpt,
-    TailOpt,
-    ToOpt,
-    VerboseOpt,
+    RecordOptions,
     epilog,
 )
 from kafkatool.commands.render import BytesFormat, Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.commands.classic.options import ClassicOptions
     from kafkatool.commands.dump_request import DumpRequest, Outcome
-    from kafkatool.commands.filters import RecordFilter
+    from kafkatool.engine.source import Guest
     from kafkatool.format.schema import Decoder
 
 EPILOG = epilog(
@@ -78,6 +64,9 @@ class KafkaArguments(TyperCommand):
         return super().parse_args(ctx, filled)
 
 
+COMMAND_CLASS = KafkaArguments
+
+
 class DumpFormat(StrEnum):
     kafka = "kafka"
     table = "table"
@@ -90,51 +79,44 @@ def _flag(name: str, text: str) -> typer.models.OptionInfo:
     return option
 
 
-def dump_log(
-    paths: PathsArg = None,
-    files: Annotated[
-        str | None,
-        typer.Option("--files", metavar="A,B,...", show_default=False, help="Files, parted by commas."),
-    ] = None,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
-    fmt: Annotated[
-        DumpFormat, typer.Option("--format", help="kafka is the text of kafka-dump-log.")
-    ] = DumpFormat.kafka,
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """The flags of kafka-dump-log, and a few that bear on its text."""
+
     compat: Annotated[
         str, typer.Option("--compat", metavar="RELEASE", help="Whose text: 3.9, 4.0, 4.1, 4.2 or 4.3.")
-    ] = "4.3",
-    print_data_log: Annotated[bool, _flag("--print-data-log", "Show keys and values.")] = False,
-    deep_iteration: Annotated[bool, _flag("--deep-iteration", "Show records, not only batches.")] = False,
+    ] = "4.3"
+    print_data_log: Annotated[bool, _flag("--print-data-log", "Show keys and values.")] = False
+    deep_iteration: Annotated[bool, _flag("--deep-iteration", "Show records, not only batches.")] = False
     verify_index_only: Annotated[
         bool, _flag("--verify-index-only", "Check indexes against their log, print no entries.")
-    ] = False,
+    ] = False
     index_sanity_check: Annotated[
         bool, _flag("--index-sanity-check", "Only the check of indexes that a broker has.")
-    ] = False,
+    ] = False
     max_message_size: Annotated[
         int,
         typer.Option("--max-message-size", metavar="BYTES", help="Slice of the log to check in."),
-    ] = 5 << 20,
+    ] = 5 << 20
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", metavar="BYTES", help="Look at the first bytes of each log only.")
-    ] = 0x7FFFFFFF,
-    offsets_decoder: Annotated[bool, _flag("--offsets-decoder", "Decode __consumer_offsets.")] = False,
+    ] = 0x7FFFFFFF
+    offsets_decoder: Annotated[bool, _flag("--offsets-decoder", "Decode __consumer_offsets.")] = False
     transaction_log_decoder: Annotated[
         bool, _flag("--transaction-log-decoder", "Decode __transaction_state.")
-    ] = False,
+    ] = False
     cluster_metadata_decoder: Annotated[
         bool, _flag("--cluster-metadata-decoder", "Decode __cluster_metadata.")
-    ] = False,
+    ] = False
     remote_log_metadata_decoder: Annotated[
         bool, _flag("--remote-log-metadata-decoder", "Decode __remote_log_metadata.")
-    ] = False,
+    ] = False
     share_group_state_decoder: Annotated[
         bool, _flag("--share-group-state-decoder", "Decode __share_group_state.")
-    ] = False,
+    ] = False
     skip_record_metadata: Annotated[
         bool, _flag("--skip-record-metadata", "Payloads only, without what stands before them.")
-    ] = False,
+    ] = False
     key_decoder_class: Annotated[
         str | None,
         typer.Option(
@@ -143,95 +125,106 @@ def dump_log(
             show_default=False,
             help="String, Integer, Long or Default decoder of Kafka's.",
         ),
-    ] = None,
+    ] = None
     value_decoder_class: Annotated[
         str | None,
         typer.Option(
             "--value-decoder-class", metavar="CLASS", show_default=False, help="The same for values."
         ),
-    ] = None,
-    from_: FromOpt = None,
-    to: ToOpt = None,
-    key: KeyOpt = None,
-    key_regex: KeyRegexOpt = None,
-    header: HeaderOpt = None,
-    producer_id: ProducerIdOpt = None,
-    control: Annotated[
-        Control | None,
-        typer.Option("--control", show_default=False, help="Control records: only those, or none of them."),
-    ] = None,
-    limit: LimitOpt = None,
-    tail: TailOpt = None,
+    ] = None
     max_batch_size: Annotated[
         str,
         typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to take, inflated too."),
-    ] = "64M",
+    ] = "64M"
     redact: Annotated[
         bool, _flag("--redact", "Hide credentials in metadata: SCRAM, tokens, sensitive configs.")
-    ] = False,
+    ] = False
+
+    @property
+    def is_only_of_kafkas_text(self) -> bool:
+        return self.verify_index_only or self.index_sanity_check or self.skip_record_metadata
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """Of several flags the first in Kafka's order counts."""
+        from kafkatool.format.schema import Decoder
+
+        flags = (
+            self.offsets_decoder,
+            self.transaction_log_decoder,
+            self.cluster_metadata_decoder,
+            self.remote_log_metadata_decoder,
+            self.share_group_state_decoder,
+        )
+        return next((decoder for decoder, chosen in zip(Decoder, flags, strict=True) if chosen), None)
+
+    def classic(self, guest: Guest) -> ClassicOptions:
+        """As the text dump takes them. Raises UsageError."""
+        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.classic.options import ClassicOptions
+        from kafkatool.format.release import Release
+
+        largest = parse_size(self.max_batch_size)
+        return ClassicOptions(
+            release=Release.parse(self.compat),
+            print_data_log=self.print_data_log,
+            deep_iteration=self.deep_iteration,
+            verify_index_only=self.verify_index_only,
+            index_sanity_check=self.index_sanity_check,
+            max_message_size=self.max_message_size,
+            max_bytes=self.max_bytes,
+            skip_record_metadata=self.skip_record_metadata,
+            decoder=self.decoder,
+            key_decoder=self.key_decoder_class,
+            value_decoder=self.value_decoder_class,
+            redact=self.redact,
+            max_batch_size=largest,
+            max_inflated=largest,
+            guest=guest,
+        )
+
+
+def dump_log(
+    where: PathOptions,
+    *,
+    files: Annotated[
+        str | None,
+        typer.Option("--files", metavar="A,B,...", show_default=False, help="Files, parted by commas."),
+    ] = None,
+    fmt: Annotated[
+        DumpFormat, typer.Option("--format", help="kafka is the text of kafka-dump-log.")
+    ] = DumpFormat.kafka,
+    kafka: KafkaOptions,
+    chosen: RecordOptions,
     how: BytesOpt = BytesFormat.utf8,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
-    max_rate: MaxRateOpt = None,
-    max_errors: MaxErrorsOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    verbose: VerboseOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    common: CommonOptions,
 ) -> None:
     """Show what is in Kafka's files: logs, indexes, snapshots, checkpoints.
 
     Takes every flag of kafka-dump-log and prints, by default, its text byte for byte; goes on behind damage,
     which is told on stderr and by the exit code. A directory stands for its logs and metadata snapshots.
     """
-    from kafkatool.commands.arguments import parse_size
-    from kafkatool.commands.classic.options import ClassicOptions
     from kafkatool.commands.dump_request import DumpRequest, Outcome
-    from kafkatool.commands.options import guest, severity, talk
-    from kafkatool.format.release import Release
+    from kafkatool.commands.options import severity
 
-    if fmt is not DumpFormat.kafka and (verify_index_only or index_sanity_check or skip_record_metadata):
+    if fmt is not DumpFormat.kafka and kafka.is_only_of_kafkas_text:
         raise UsageError(
             "--verify-index-only, --index-sanity-check and --skip-record-metadata belong to --format kafka"
         )
-    decoder = _decoder(
-        offsets_decoder,
-        transaction_log_decoder,
-        cluster_metadata_decoder,
-        remote_log_metadata_decoder,
-        share_group_state_decoder,
-    )
-    largest = parse_size(max_batch_size)
-    classic = ClassicOptions(
-        release=Release.parse(compat),
-        print_data_log=print_data_log,
-        deep_iteration=deep_iteration,
-        verify_index_only=verify_index_only,
-        index_sanity_check=index_sanity_check,
-        max_message_size=max_message_size,
-        max_bytes=max_bytes,
-        skip_record_metadata=skip_record_metadata,
-        decoder=decoder,
-        key_decoder=key_decoder_class,
-        value_decoder=value_decoder_class,
-        redact=redact,
-        max_batch_size=largest,
-        max_inflated=largest,
-        guest=guest(cache, max_rate, max_errors),
-    )
     request = DumpRequest(
-        classic=classic,
-        talk=talk(quiet, verbose, no_progress),
-        chosen=_record_filter(from_, to, key, key_regex, header, producer_id, control),
-        limit=limit,
-        tail=tail,
+        classic=kafka.classic(common.guest()),
+        talk=common.talk(),
+        chosen=chosen.filter(),
+        limit=chosen.limit,
+        tail=chosen.tail,
         raw=raw,
         how=how,
     )
     outcome = Outcome()
     listed = files.split(",") if files else []
-    groups = _groups(listed, paths or [], files_from, nul, request, outcome)
+    groups = _groups(listed, where, request, outcome)
     shown = _dump(fmt, listed, groups, request, outcome)
     if shown == 0 and not request.takes_everything and not outcome.failed:
         request.talk.warn("nothing matches")
@@ -251,61 +244,24 @@ def _dump(
     return RowDump(request, Format(fmt), outcome).dump(groups)
 
 
-def _decoder(*flags: bool) -> Decoder | None:
-    """Of several flags the first in Kafka's order counts."""
-    from kafkatool.format.schema import Decoder
-
-    return next((decoder for decoder, chosen in zip(Decoder, flags, strict=True) if chosen), None)
-
-
-def _record_filter(
-    from_: str | None,
-    to: str | None,
-    keys: list[str] | None,
-    key_regex: str | None,
-    headers: list[str] | None,
-    producer_id: int | None,
-    control: Control | None,
-) -> RecordFilter:
-    import time
-
-    from kafkatool.commands.arguments import Position, parse_bytes, parse_header, parse_position, parse_regex
-    from kafkatool.commands.filters import RecordFilter
-    from kafkatool.engine.lookup import Range
-
-    now_ms = time.time_ns() // 1_000_000
-    first = parse_position(from_, now_ms) if from_ is not None else Position()
-    last = parse_position(to, now_ms) if to is not None else Position()
-    return RecordFilter(
-        wanted=Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms),
-        keys=frozenset(parse_bytes(key) for key in keys or ()),
-        key_regex=parse_regex(key_regex) if key_regex is not None else None,
-        headers=tuple(parse_header(header) for header in headers or ()),
-        producer_id=producer_id,
-        control=control,
-    )
-
-
 def _groups(
-    listed: list[str],
-    paths: list[str],
-    files_from: str | None,
-    nul: bool,
-    request: DumpRequest,
-    outcome: Outcome,
+    listed: list[str], where: PathOptions, request: DumpRequest, outcome: Outcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
     from kafkatool.engine.logfiles import log_groups
-    from kafkatool.engine.paths import expand
 
     outcome.named.update(listed)
     yield from ([path] for path in listed)
-    if listed and not paths and files_from is None:
+    if listed and not where.paths and where.files_from is None:
         return
-    expansion = expand(paths, files_from=files_from, nul=nul)
-    for problem in expansion.problems:
+
+    def fail(problem: str) -> None:
         request.talk.warn(problem)
         outcome.failed = True
+
+    expansion = where.expand(allow_stdin=True)
+    for problem in expansion.problems:
+        fail(problem)
     outcome.named.update(target.path for target in expansion.targets)
     for target in expansion.targets:
-        yield from log_groups(target, request.chosen.wanted)
+        yield from log_groups(target, request.chosen.wanted, fail)

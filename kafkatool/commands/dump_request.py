@@ -13,7 +13,7 @@ from kafkatool.commands.render import BytesFormat, Talk
 from kafkatool.engine.findings import Damage, Severity
 from kafkatool.engine.lookup import walk_range
 from kafkatool.engine.paths import STDIN
-from kafkatool.engine.scan import Batch
+from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.engine.source import Guest, Source, open_source, open_stdin
 from kafkatool.engine.tail import Tail, find_tail
 from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
@@ -83,7 +83,6 @@ class DumpRequest:
 
     def walk(self, source: Source, path: str, tail: Tail | None, *, chain: bool) -> Iterator[Batch | Damage]:
         """The batches that may hold what was asked for, and the damage among them."""
-        end = None if self.classic.max_bytes == MAX_INT32 else self.classic.max_bytes
         return walk_range(
             source,
             path,
@@ -91,9 +90,17 @@ class DumpRequest:
             self.guest,
             chain=chain,
             start=None if tail is None else tail.position,
-            end=end,
+            end=self._end,
             max_batch_size=self.classic.max_batch_size,
         )
+
+    def runs(self, source: Source, *, chain: bool) -> Iterator[Run | Batch | Damage]:
+        """All batches, where all were asked for, as many at once as can be had."""
+        return scan_runs(source, end=self._end, chain=chain, max_batch_size=self.classic.max_batch_size)
+
+    @property
+    def _end(self) -> int | None:
+        return None if self.classic.max_bytes == MAX_INT32 else self.classic.max_bytes
 
 
 class Quota:
@@ -131,7 +138,10 @@ class Outcome:
         """The files that were asked for by name: one that is gone is a failure, others come and go."""
 
     def met(self, damage: Damage) -> None:
-        self.worst = damage.severity if self.worst is None else max(self.worst, damage.severity)
+        self.met_severity(damage.severity)
+
+    def met_severity(self, severity: Severity) -> None:
+        self.worst = severity if self.worst is None else max(self.worst, severity)
 
     def exit_code(self, fail_on: Severity) -> ExitCode:
         if self.failed:
@@ -145,7 +155,11 @@ class Outcome:
 def opened(path: str, request: DumpRequest, outcome: Outcome) -> Iterator[Source | None]:
     """The source of a path; None, said on stderr, where it cannot be had. What changed meanwhile is told."""
     try:
-        source = open_stdin(request.guest) if path == STDIN else open_source(path, request.guest)
+        source = (
+            open_stdin(request.guest)
+            if path == STDIN
+            else open_source(path, request.guest, allow_pipe=path in outcome.named)
+        )
     except FileNotFoundError:
         if path in outcome.named:
             request.talk.warn(f"{path}: no such file")

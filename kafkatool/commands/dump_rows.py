@@ -56,10 +56,12 @@ class RowDump:
     def dump(self, groups: Iterable[list[str]]) -> int:
         """Print every file; returns how many rows there were."""
         kinds_seen: list[str] = []
+        passed_over = False
         for shape, files in groupby(self._files(groups), key=lambda file: self._shape(file[0])):
             if shape is None:
                 for path, _ in files:
                     self.request.talk.note(f"{path}: not a file of Kafka's, passed over")
+                    passed_over = True
                 continue
             kinds_seen.append(shape)
             if self.fmt is Format.csv and len(kinds_seen) > 1:
@@ -67,6 +69,8 @@ class RowDump:
                     f"csv holds one kind of row, these files have {' and '.join(kinds_seen)}: name one kind"
                 )
             self._dump_shape(shape, files)
+        if passed_over and not kinds_seen:
+            raise UsageError("no file of Kafka's is among what was named")
         return self.quota.shown
 
     def _files(self, groups: Iterable[list[str]]) -> Iterator[tuple[str, Tail | None]]:
@@ -125,7 +129,8 @@ class RowDump:
             yield self._damage(place, _bad_side_file(kind, error))
         except (KafkatoolError, OSError) as error:
             self.outcome.failed = True
-            self.request.talk.warn(f"{place.path}: {error}")
+            told = str(error) if isinstance(error, KafkatoolError) else f"{place.path}: {error.strerror}"
+            self.request.talk.warn(told)
 
     def _log_rows(self, place: Place, tail: Tail | None) -> Iterator[Row]:
         with opened(place.path, self.request, self.outcome) as source:

@@ -24,7 +24,7 @@ from kafkatool.commands.dump_request import (
 )
 from kafkatool.commands.log_rows import Place, damage_sentence
 from kafkatool.commands.render import stdout
-from kafkatool.engine.findings import Damage, Severity
+from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
@@ -71,7 +71,9 @@ class TextDump:
             self._dump_log(path, tail)
         elif suffix in _SIDE_FILES:
             place = Place.of(path, self.request.guest)
-            _SIDE_FILES[suffix](path, self.options, self.reports, self._emit, lambda d: self._note(place, d))
+            _SIDE_FILES[suffix](
+                path, self.options, self.reports, self._emit, lambda d: self._note_file(place, d)
+            )
             self.quota.shown += 1
         else:
             self.out.flush()
@@ -95,6 +97,7 @@ class TextDump:
             self.options,
             self.reports,
             self._emit,
+            self._emit_bytes,
             lambda damage: self._note(place, damage),
             decode_with(self.options, self._emit),
             self._choose if self._is_choosy else None,
@@ -105,12 +108,12 @@ class TextDump:
                 return
             text.note = lambda damage: self._note_in(source, place, damage)
             self.quota.skip = tail.skip if tail else 0
-            walk = self.request.walk(source, path, tail, chain=True)
+            size = source.size_hint if source.size_hint is not None else 0
             if self._counts:
-                walk = self._counted(walk)
+                text.dump(self._counted(self.request.walk(source, path, tail, chain=True)), size)
             else:
                 self.quota.shown += 1
-            text.dump(walk, source.size_hint if source.size_hint is not None else 0)
+                text.dump(self.request.runs(source, chain=True), size)
 
     @property
     def _counts(self) -> bool:
@@ -135,9 +138,19 @@ class TextDump:
     def _emit(self, text: str) -> None:
         self.out.write(text + "\n")
 
+    def _emit_bytes(self, text: bytes) -> None:
+        self.out.flush()
+        self.out.buffer.write(text)
+
     def _note_in(self, source: Source, place: Place, damage: Damage) -> None:
         if not cut_by_us(damage, self.request):
             self._note(place, in_flight(damage, source, place.path))
+
+    def _note_file(self, place: Place, damage: Damage) -> None:
+        """What is wrong with a side file; one that cannot be opened was not dumped."""
+        if damage.kind is FindingClass.UNREADABLE or not os.path.exists(place.path):
+            self.outcome.failed = True
+        self._note(place, damage)
 
     def _note(self, place: Place, damage: Damage) -> None:
         self.outcome.met(damage)

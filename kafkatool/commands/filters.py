@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafkatool.commands.arguments import Control, HeaderFilter
@@ -11,6 +12,8 @@ from kafkatool.engine.scan import Batch
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.legacy import LegacyMessage
 from kafkatool.format.record import Record
+
+Headers = Sequence[tuple[bytes, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class RecordFilter:
         """Whether anything but the range is set, which only single records can answer."""
         return self != RecordFilter(self.wanted)
 
+    @property
+    def asks_for_content(self) -> bool:
+        """Whether keys or headers decide."""
+        return bool(self.keys or self.key_regex is not None or self.headers)
+
     def takes_batch(self, batch: Batch) -> bool:
         """What the header alone can tell, so that batches without a chance are never inflated."""
         header = batch.header
@@ -43,9 +51,15 @@ class RecordFilter:
         return (
             self.takes_batch(batch)
             and self.wanted.holds(record.offset, record.timestamp_ms)
-            and (not self.keys or record.key in self.keys)
-            and (self.key_regex is None or self._key_matches(record.key))
-            and all(_has_header(record, header) for header in self.headers)
+            and (not self.asks_for_content or self.takes_content(record.key, _headers(record)))
+        )
+
+    def takes_content(self, key: bytes | None, headers: Headers) -> bool:
+        """Whether key and headers are those that were asked for."""
+        return (
+            (not self.keys or key in self.keys)
+            and (self.key_regex is None or self._key_matches(key))
+            and all(_has_header(headers, header) for header in self.headers)
         )
 
     def _key_matches(self, key: bytes | None) -> bool:
@@ -53,10 +67,11 @@ class RecordFilter:
         return key is not None and self.key_regex.search(key) is not None
 
 
-def _has_header(record: Record | LegacyMessage, wanted: HeaderFilter) -> bool:
-    if isinstance(record, LegacyMessage):
-        return False
+def _headers(record: Record | LegacyMessage) -> Headers:
+    return () if isinstance(record, LegacyMessage) else record.headers
+
+
+def _has_header(headers: Headers, wanted: HeaderFilter) -> bool:
     return any(
-        name == wanted.name and (wanted.value is None or value == wanted.value)
-        for name, value in record.headers
+        name == wanted.name and (wanted.value is None or value == wanted.value) for name, value in headers
     )

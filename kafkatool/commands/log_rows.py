@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.commands.render import Column, Look, Row, ndjson
-from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
 from kafkatool.errors import FormatError, TooLarge
@@ -185,12 +186,9 @@ def record_row(
     }
 
 
-def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[str, object]:
+def damage_facts(damage: Damage) -> dict[str, object]:
+    """What every row of damage says of it."""
     return {
-        "kind": kind,
-        "topic": place.topic,
-        "partition": place.partition,
-        "file": place.path,
         "position": damage.position,
         "end_position": damage.end_position,
         "first_offset": damage.first_offset,
@@ -201,16 +199,30 @@ def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[st
         "expected": damage.expected,
         "found": damage.found,
         "message": damage.message,
+    }
+
+
+def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[str, object]:
+    return {
+        "kind": kind,
+        "topic": place.topic,
+        "partition": place.partition,
+        "file": place.path,
+        **damage_facts(damage),
         "fix": next_step(place, damage),
     }
 
 
 def next_step(place: Place, damage: Damage) -> str:
     """The command that shows more."""
-    where = os.path.dirname(place.path) or "."
+    import shlex
+
+    file, where = shlex.quote(place.path), shlex.quote(os.path.dirname(place.path) or ".")
+    if damage.kind is FindingClass.TOO_LARGE:
+        return f"kafkatool dump-log --max-batch-size 1G --print-data-log {file}"
     if damage.next_good_offset is not None:
         return f"kafkatool dump-log --from {damage.next_good_offset} {where}"
-    return f"kafkatool dump-log --format ndjson {place.path}"
+    return f"kafkatool verify -v {where}" if place.path != STDIN else "kafkatool dump-log --format ndjson -"
 
 
 def damage_sentence(place: Place, damage: Damage) -> str:
@@ -288,14 +300,18 @@ def _flags(row: Row) -> str | None:
 def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> Damage:
     """The damage that a batch's records are, where the batch itself could be read."""
     header = batch.header
+    is_too_large = isinstance(error, TooLarge)
     first = header.base_offset if isinstance(header, BatchHeader) else header.offset
     return Damage(
-        kind=FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD,
+        kind=FindingClass.TOO_LARGE if is_too_large else FindingClass.BAD_RECORD,
         position=batch.position,
         end_position=batch.position + header.size,
         expected=str(error.expected),
         found=str(error.found),
-        message=str(error),
+        message="more than --max-batch-size allows"
+        if is_too_large
+        else f"{error.what} at its byte {error.at}",
+        severity=Severity.DEGRADED if is_too_large else Severity.LOSS,
         first_offset=first if offset is None else offset,
         last_offset=header.last_offset if offset is None else offset,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -9,28 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
-    CacheOpt,
-    DebugOpt,
-    FilesFromOpt,
-    FormatOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    PathsArg,
-    QuietOpt,
-    RawOpt,
-    VerboseOpt,
-    epilog,
-    guest,
-    talk,
-)
-from kafkatool.commands.render import Column, Format, Look, Row, rows
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.render import Column, Format, Look, Row, Talk, printable, rows
 from kafkatool.errors import ExitCode, UsageError
+from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
+    from kafkatool.engine.findings import Damage
     from kafkatool.engine.locate import Search, Step
-    from kafkatool.engine.logdir import LogDir, Partition
+    from kafkatool.engine.logdir import LogDir, Partition, Problem
     from kafkatool.engine.paths import Target
     from kafkatool.engine.source import Guest
 
@@ -40,7 +29,8 @@ EPILOG = epilog(
         "kafkatool lookup --time 2026-01-02T03:04:05Z orders-0": "the first record at or after a time",
         "kafkatool lookup --time now-2h --explain orders-0": "the same, with every step of the search",
         "kafkatool lookup --time now-1d --format ndjson /var/lib/kafka/data": "for every partition of a disk",
-    }
+    },
+    4,
 )
 
 COLUMNS = (
@@ -63,9 +53,13 @@ _STRIP = 64
 
 
 def lookup(
-    paths: PathsArg = None,
+    where: PathOptions,
+    *,
     offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", show_default=False, help="Find this offset.")
+        int | None,
+        typer.Option(
+            "--offset", metavar="N", min=0, max=LONG_MAX, show_default=False, help="Find this offset."
+        ),
     ] = None,
     time: Annotated[
         str | None,
@@ -81,46 +75,85 @@ def lookup(
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
-    max_rate: MaxRateOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    verbose: VerboseOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    common: CommonOptions,
 ) -> None:
     """Find an offset or a time in a partition as a broker does, through its indexes.
 
     The answer is the batch that a fetch begins with and the first record that was meant. A broker answers a
     time with the first match in the first segment whose greatest timestamp reaches it; timestamps out of
-    order can hide earlier ones from it, which --explain shows.
+    order can hide earlier ones from it, which --explain shows. Damage on the way is told: a broker does not
+    look at checksums here, and what stands behind a broken length it does not find.
     """
-    from kafkatool.engine.paths import expand
-
     if (offset is None) == (time is None):
         raise UsageError("lookup needs one of --offset and --time")
     if explain and fmt is Format.csv:
         raise UsageError("--explain has rows of two kinds, csv holds one: choose table or ndjson")
-    speak = talk(quiet, verbose, no_progress)
-    expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
-    for problem in expansion.problems:
-        speak.warn(problem)
+    speak = common.talk()
+    expansion = where.expand()
+    problems: list[Problem] = []
     target_ms = _target_ms(time)
-    found = 0
+    met = _Met(speak, common.guest())
     with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
-        for partition, search in _searches(expansion.targets, guest(cache, max_rate)):
+        for partition, search in _searches(expansion.targets, met.guest, problems):
             answer = _answer(partition, search, offset, target_ms)
+            met.look_at(search, answer, offset)
             if explain:
                 search.whole_walk(offset=offset, time_ms=target_ms)
                 _show_steps(partition, search, fmt, writer.write)
             if answer is not None:
                 writer.write(answer)
-                found += 1
-    if not found:
+    if not met.searches and not problems:
+        raise UsageError("no log in there: name a log, a partition or a log directory")
+    failures = [*expansion.problems, *(f"{one.path}: {one.message}" for one in problems if not one.vanished)]
+    for failure in failures:
+        speak.warn(failure)
+    if not met.answers and not met.below:
         speak.warn(f"nothing at or after {offset if time is None else time}")
-        raise typer.Exit(ExitCode.USAGE)
-    raise typer.Exit(ExitCode.FAILED if expansion.problems else ExitCode.OK)
+    if failures:
+        raise typer.Exit(ExitCode.FAILED)
+    raise typer.Exit(met.exit_code)
+
+
+class _Met:
+    """What came up while searching: answers, damage, offsets that are no longer there."""
+
+    def __init__(self, speak: Talk, guest: Guest) -> None:
+        self.guest = guest
+        self.searches = 0
+        self.answers = 0
+        self.below = 0
+        self._is_damaged = False
+        self._talk = speak
+
+    def look_at(self, search: Search, answer: Row | None, offset: int | None) -> None:
+        self.searches += 1
+        self.answers += answer is not None
+        if offset is not None and offset < search.log_start:
+            self.below += 1
+            place = os.path.dirname(search.segments[0].files[0].path) if search.segments else "-"
+            self._talk.warn(
+                f"{place}: offset {offset} lies below the start of the log, {search.log_start}: "
+                "a broker answers OFFSET_OUT_OF_RANGE"
+            )
+        for path, damage in search.damage:
+            self._tell(path, damage)
+
+    def _tell(self, path: str, damage: Damage) -> None:
+        from kafkatool.commands.log_rows import Place, damage_sentence
+        from kafkatool.engine.findings import Severity
+
+        sentence = damage_sentence(Place.of(path, self.guest), damage)
+        if damage.severity is Severity.NOTE:
+            self._talk.detail(sentence)
+            return
+        self._is_damaged = True
+        self._talk.warn(f"{sentence}; next: kafkatool verify {shlex.quote(path)}")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self._is_damaged:
+            return ExitCode.FOUND
+        return ExitCode.OK if self.answers else ExitCode.USAGE
 
 
 def _target_ms(time: str | None) -> int | None:
@@ -133,7 +166,9 @@ def _target_ms(time: str | None) -> int | None:
     return parse_time(time, time_ns() // 1_000_000)
 
 
-def _searches(targets: list[Target], how: Guest) -> Iterator[tuple[Partition, Search]]:
+def _searches(
+    targets: list[Target], how: Guest, problems: list[Problem]
+) -> Iterator[tuple[Partition, Search]]:
     """One search for every partition; a log named by itself is searched alone."""
     from kafkatool.engine.locate import search_in
     from kafkatool.engine.logdir import read_files, read_log_dir, read_partition
@@ -143,14 +178,17 @@ def _searches(targets: list[Target], how: Guest) -> Iterator[tuple[Partition, Se
         match target:
             case LogDirTarget(path):
                 log_dir = read_log_dir(path, how)
+                problems += log_dir.problems
                 for partition in log_dir.partitions:
                     yield partition, search_in(partition, how, _log_start(log_dir, partition))
             case PartitionTarget(path):
-                partition = read_partition(path, [], how)
-                yield partition, search_in(partition, how)
+                partition = read_partition(path, problems, how)
+                beside = read_log_dir(os.path.dirname(os.path.abspath(path)), how, partitions=False)
+                yield partition, search_in(partition, how, _log_start(beside, partition))
             case FileTarget(path):
-                for partition in read_files([path], []):
-                    yield partition, search_in(partition, how)
+                for partition in read_files([path], problems):
+                    if partition.live_segments:  # indexes and others may be named beside their logs
+                        yield partition, search_in(partition, how)
 
 
 def _log_start(log_dir: LogDir, partition: Partition) -> int | None:
@@ -181,7 +219,7 @@ def _show_steps(partition: Partition, search: Search, fmt: Format, write: Callab
             write({"kind": "lookup_step", **_whose(partition), **asdict(step), "action": str(step.action)})
         return
     for number, step in enumerate(search.steps, 1):
-        print(f"{number:>2}. {_sentence(step)}")
+        print(printable(f"{number:>2}. {_sentence(step)}"))
         if step.visited and sys.stdout.isatty():
             print(f"    {_drawn(step)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
@@ -9,24 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import (
-    CacheOpt,
-    DebugOpt,
-    FilesFromOpt,
-    FormatOpt,
-    LimitOpt,
-    MaxErrorsOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    PathsArg,
-    QuietOpt,
-    RawOpt,
-    VerboseOpt,
-    epilog,
-    guest,
-    talk,
-)
+from kafkatool.commands.options import CommonOptions, FormatOpt, LimitOpt, PathOptions, RawOpt, epilog
 from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError
 
@@ -56,7 +40,8 @@ class Sort(StrEnum):
 
 
 def ls(
-    paths: PathsArg = None,
+    where: PathOptions,
+    *,
     topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False,
     partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition (default).")] = False,
     segments: Annotated[bool, typer.Option("--segments", help="One row a segment.")] = False,
@@ -80,15 +65,7 @@ def ls(
     limit: LimitOpt = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
-    max_rate: MaxRateOpt = None,
-    max_errors: MaxErrorsOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    verbose: VerboseOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    common: CommonOptions,
 ) -> None:
     """List topics, partitions, segments and files, with offset and time ranges and sizes.
 
@@ -96,12 +73,9 @@ def ls(
     Deleted, stray and future partitions and leftovers of cleaning are listed and counted like all others.
     Nothing is changed, and the page cache is left as it was.
     """
-    from kafkatool.engine.paths import expand
-
-    speak = talk(quiet, verbose, no_progress)
-    expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
+    expansion = where.expand()
     view = _view(topics, partitions, segments, files, space, expansion.targets)
-    listing = _Listing(guest(cache, max_rate, max_errors), speak)
+    listing = _Listing(common.guest(), common.talk())
     listing.read(expansion.targets, state or [])
     for problem in expansion.problems:
         listing.fail(problem)
@@ -266,12 +240,16 @@ class _Listing:
             row = logdir_row(log_dir)
             self._talk.heading(_heading(row))
             for path in row["unknown_directories"]:
-                self._talk.note(f"{path}: unknown directory; a broker does not start with it here")
+                is_fatal = path in log_dir.unknown_directories
+                effect = "; a broker does not start with it here" if is_fatal else ""
+                self._talk.note(f"{path}: unknown directory{effect}")
             for path in row["unknown_files"]:
                 self._talk.note(f"{path}: unknown file")
 
 
 def _heading(row: dict[str, Any]) -> str:
+    from kafkatool.format import kinds
+
     facts = [
         ("cluster", row["cluster_id"]),
         ("node", row["node_id"]),
@@ -279,7 +257,10 @@ def _heading(row: dict[str, Any]) -> str:
     ]
     said = ", ".join(f"{name} {value}" for name, value in facts if value is not None)
     ending = "shut down cleanly" if row["clean_shutdown"] else "no clean shutdown marker"
-    return f"{row['log_dir']}: {said or 'no meta.properties'}; {ending}"
+    if not said:
+        is_there = os.path.lexists(os.path.join(row["log_dir"], kinds.META_PROPERTIES.name))
+        said = "meta.properties cannot be read" if is_there else "no meta.properties"
+    return f"{row['log_dir']}: {said}; {ending}"
 
 
 def _as_last_line(total: LsRow, view: View) -> LsRow:

@@ -1,15 +1,24 @@
-"""Options that several commands share, each said once; and the two sections every help text ends with."""
+"""Options that several commands share, each said once, and what is made of them.
+
+Those that come together are dataclasses, see `groups`. Then: the sections that every help text ends with.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.arguments import Control
 from kafkatool.commands.render import BytesFormat, Format, Talk
 
 if TYPE_CHECKING:
+    from kafkatool.commands.arguments import Position
+    from kafkatool.commands.filters import RecordFilter
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.paths import Expansion
+    from kafkatool.engine.plan import Applying
     from kafkatool.engine.source import Guest
 
 # What a Typer parameter's callback cannot return, the last resort in cli.py still has to know.
@@ -28,7 +37,7 @@ PathsArg = Annotated[
         metavar="PATH...",
         show_default=False,
         help="A file, a partition directory, a log directory, server.properties, a quoted glob, "
-        "or - for standard input where one stream makes sense.",
+        "or, for dump-log and cat, - for a log on standard input.",
     ),
 ]
 FilesFromOpt = Annotated[
@@ -86,6 +95,10 @@ HeaderOpt = Annotated[
 ProducerIdOpt = Annotated[
     int | None,
     typer.Option("--producer-id", metavar="ID", show_default=False, help="Only what this producer wrote."),
+]
+ControlOpt = Annotated[
+    Control | None,
+    typer.Option("--control", show_default=False, help="Control records: only those, or none of them."),
 ]
 LimitOpt = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")
@@ -177,22 +190,126 @@ DebugOpt = Annotated[
 ]
 
 
-def guest(cache: str | None, max_rate: str | None, max_errors: int | None = None) -> Guest:
-    """How to read, from the options; from here on this process goes last at the disk."""
-    from kafkatool.commands.arguments import parse_rate
-    from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
-    from kafkatool.engine.source import Guest
-    from kafkatool.errors import UsageError
+@dataclass(frozen=True, slots=True)
+class PathOptions:
+    """What a command is about."""
 
-    if cache not in (None, "keep"):
-        raise UsageError(f"--cache {cache!r} is not known: only `keep` is")
-    idle_io_priority()
-    keep_freed_memory()
-    return Guest(
-        cache_keep=cache == "keep",
-        max_rate=None if max_rate is None else parse_rate(max_rate),
-        max_errors=max_errors,
-    )
+    paths: PathsArg = None
+    files_from: FilesFromOpt = None
+    nul: NulOpt = False
+
+    def expand(self, *, allow_stdin: bool = False) -> Expansion:
+        """What was named. Raises UsageError where that is nothing."""
+        from kafkatool.engine.paths import expand
+
+        return expand(self.paths or [], files_from=self.files_from, nul=self.nul, allow_stdin=allow_stdin)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonOptions:
+    """How every command reads and talks."""
+
+    max_rate: MaxRateOpt = None
+    max_errors: MaxErrorsOpt = None
+    cache: CacheOpt = None
+    quiet: QuietOpt = False
+    verbose: VerboseOpt = False
+    no_progress: NoProgressOpt = False
+    debug: DebugOpt = False
+
+    def guest(self) -> Guest:
+        """How to read; from here on this process goes last at the disk."""
+        from kafkatool.commands.arguments import parse_rate
+        from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
+        from kafkatool.engine.source import Guest
+        from kafkatool.errors import UsageError
+
+        if self.cache not in (None, "keep"):
+            raise UsageError(f"--cache {self.cache!r} is not known: only `keep` is")
+        idle_io_priority()
+        keep_freed_memory()
+        return Guest(
+            cache_keep=self.cache == "keep",
+            max_rate=None if self.max_rate is None else parse_rate(self.max_rate),
+            max_errors=self.max_errors,
+        )
+
+    def talk(self) -> Talk:
+        return Talk(quiet=self.quiet, verbose=self.verbose, show_progress=not self.no_progress)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChoice:
+    """Which records are meant."""
+
+    from_: FromOpt = None
+    to: ToOpt = None
+    key: KeyOpt = None
+    key_regex: KeyRegexOpt = None
+    header: HeaderOpt = None
+    producer_id: ProducerIdOpt = None
+    control: ControlOpt = None
+
+    def filter(self) -> RecordFilter:
+        """What the options ask for. Raises UsageError."""
+        from kafkatool.commands.arguments import Position, parse_bytes, parse_header, parse_regex
+        from kafkatool.commands.filters import RecordFilter
+        from kafkatool.engine.lookup import Range
+
+        first = _position(self.from_) if self.from_ is not None else Position()
+        last = _position(self.to) if self.to is not None else Position()
+        return RecordFilter(
+            wanted=Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms),
+            keys=frozenset(map(parse_bytes, self.key or ())),
+            key_regex=parse_regex(self.key_regex) if self.key_regex is not None else None,
+            headers=tuple(map(parse_header, self.header or ())),
+            producer_id=self.producer_id,
+            control=self.control,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions(RecordChoice):
+    """The same, and how many of them."""
+
+    limit: LimitOpt = None
+    tail: TailOpt = None
+
+
+def _position(text: str) -> Position:
+    import time
+
+    from kafkatool.commands.arguments import parse_position
+
+    return parse_position(text, time.time_ns() // 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """Whether and how a plan is carried out."""
+
+    apply: ApplyOpt = False
+    offline: OfflineOpt = False
+    backup_dir: BackupDirOpt = None
+    undo: UndoOpt = None
+    settings: SetOpt = None
+
+    def applying(self, now_ms: int) -> Applying:
+        from kafkatool.engine.plan import Applying
+
+        return Applying(now_ms, self.offline, self.backup_dir)
+
+    def undo_instead(self, where: PathOptions, command: str, speak: Talk, fmt: Format) -> bool:
+        """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
+        from kafkatool.commands.plan_rows import undo_journal
+        from kafkatool.errors import UsageError
+
+        if self.undo is None:
+            return False
+        if where.paths or where.files_from:
+            raise UsageError("--undo takes no PATH: the journal knows what was changed")
+        undo_journal(self.undo, command, speak, fmt, offline=self.offline, do_apply=self.apply)
+        return True
 
 
 def severity(text: str) -> Severity:
@@ -205,10 +322,6 @@ def severity(text: str) -> Severity:
             return choice
     known = ", ".join(choice.label for choice in Severity)
     raise UsageError(f"--fail-on {text!r} is not known: {known}")
-
-
-def talk(quiet: bool, verbose: bool, no_progress: bool) -> Talk:
-    return Talk(quiet=quiet, verbose=verbose, show_progress=not no_progress)
 
 
 _EXIT_CODES = {

@@ -13,6 +13,7 @@ from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.plan import Applying, Plan, Step
+    from kafkatool.engine.source import Guest
 
 STEP_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -94,6 +95,13 @@ def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, 
         speak.note(_sentence(plan, row, journal))
 
 
+def warn_of_bad_blocks(guest: Guest, speak: Talk) -> None:
+    """After the first block that a disk does not give, nothing is as urgent as an image of it."""
+    blocks = guest.errors.count
+    if blocks:
+        speak.warn(f"the disk does not give {blocks} blocks of 4 KiB: image it before doing anything else")
+
+
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
     count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
     if journal is not None:
@@ -133,8 +141,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """What --set says. Raises UsageError for a key that makes no difference here."""
+def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, int]:
+    """Numbers that --set says. Raises UsageError for a key without effect here, or a value Kafka refuses."""
+    from kafkatool.engine.config import keys_of
+    from kafkatool.format.release import NEWEST
+
     found = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -142,5 +153,5 @@ def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, str]
             raise UsageError(f"--set {text}: write KEY=VALUE")
         if key not in known:
             raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
-        found[key] = value
+        found[key] = keys_of(NEWEST)[key].read_integer(value)
     return found

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
-    ApplyOpt,
-    BackupDirOpt,
-    CacheOpt,
-    DebugOpt,
-    FilesFromOpt,
-    FormatOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    OfflineOpt,
-    PathsArg,
-    QuietOpt,
-    RawOpt,
-    SetOpt,
-    UndoOpt,
-    VerboseOpt,
-    epilog,
-    guest,
-    talk,
-)
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
 from kafkatool.commands.render import Format, Rows, Talk, rows
-from kafkatool.errors import ExitCode, UsageError
+from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
     from kafkatool.engine.partitions import Home, NamedPartition
@@ -52,26 +32,16 @@ INTERVAL = "index.interval.bytes"
 
 
 def rebuild_index(
-    paths: PathsArg = None,
-    apply: ApplyOpt = False,
-    offline: OfflineOpt = False,
-    backup_dir: BackupDirOpt = None,
-    undo: UndoOpt = None,
+    where: PathOptions,
+    plan: PlanOptions,
+    *,
     force: Annotated[
         bool,
         typer.Option("--force", help="Write anew what is right but not the same, good snapshots too."),
     ] = False,
-    settings: SetOpt = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
-    max_rate: MaxRateOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    verbose: VerboseOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    common: CommonOptions,
 ) -> None:
     """Make .index, .timeindex, .txnindex and producer snapshots from the log, where they are not right.
 
@@ -80,49 +50,43 @@ def rebuild_index(
     broker writes them. A snapshot whose checksum is right is believed, and is where the producers of the next
     segments are counted from. The log itself is never changed: see recover for that.
     """
-    from kafkatool.commands.plan_rows import STEP_COLUMNS, undo_journal
+    from kafkatool.commands.plan_rows import STEP_COLUMNS
 
-    speak = talk(quiet, verbose, no_progress)
-    if undo is not None:
-        if paths or files_from:
-            raise UsageError("--undo takes no PATH: the journal knows what was changed")
-        undo_journal(undo, "rebuild-index", speak, fmt, offline=offline, do_apply=apply)
+    speak = common.talk()
+    if plan.undo_instead(where, "rebuild-index", speak, fmt):
         return
-    work = _Work(guest(cache, max_rate), speak, settings or [], force=force)
-    homes = work.find(paths or [], files_from, nul)
+    work = _Work(common.guest(), speak, plan, force=force)
+    homes = work.find(where)
     with rows(fmt, STEP_COLUMNS, raw=raw) as out:
         for home in homes:
-            work.rebuild(home, out, fmt, do_apply=apply, offline=offline, backup_dir=backup_dir)
+            work.rebuild(home, out, fmt)
     raise typer.Exit(work.exit_code)
 
 
 class _Work:
-    def __init__(self, how: Guest, speak: Talk, settings: Iterable[str], *, force: bool) -> None:
+    def __init__(self, how: Guest, speak: Talk, plan: PlanOptions, *, force: bool) -> None:
         from kafkatool.commands.plan_rows import now_ms, parse_settings
 
         self._guest = how
         self._talk = speak
-        self._settings = parse_settings(list(settings), [INTERVAL])
+        self._plan = plan
+        self._settings = parse_settings(plan.settings or [], [INTERVAL])
         self._force = force
         self._now_ms = now_ms()
         self.exit_code = ExitCode.OK
 
-    def find(self, paths: list[str], files_from: str | None, nul: bool) -> list[Home]:
+    def find(self, where: PathOptions) -> list[Home]:
         from kafkatool.engine.partitions import find_partitions
-        from kafkatool.engine.paths import expand
 
-        expansion = expand(paths, files_from=files_from, nul=nul, allow_stdin=False)
+        expansion = where.expand()
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._talk.warn(problem)
             self.exit_code = ExitCode.FAILED
         return found.homes
 
-    def rebuild(
-        self, home: Home, out: Rows, fmt: Format, *, do_apply: bool, offline: bool, backup_dir: str | None
-    ) -> None:
-        from kafkatool.commands.plan_rows import conclude, step_row, write_row
-        from kafkatool.engine.plan import Applying
+    def rebuild(self, home: Home, out: Rows, fmt: Format) -> None:
+        from kafkatool.commands.plan_rows import conclude, step_row, warn_of_bad_blocks, write_row
         from kafkatool.engine.rebuild import as_plan
         from kafkatool.engine.topic_settings import topic_settings
 
@@ -130,29 +94,35 @@ class _Work:
         done = []
         with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
             for named in home.partitions:
-                rebuilt = self._one(named, self._how(named, known), advance)
+                rebuilt = self._one(named, known, advance)
                 done += [rebuilt] if rebuilt is not None else []
         for part in done:
             for difference in part.differences:
                 counts = (difference.entries, difference.only_there, difference.only_here)
                 write_row(out, step_row(difference.step, difference.size_before, counts), fmt)
             self._tell_damage(part, out, fmt)
-        how = Applying(self._now_ms, offline, backup_dir)
-        conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=do_apply)
+        warn_of_bad_blocks(self._guest, self._talk)
+        how = self._plan.applying(self._now_ms)
+        conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=self._plan.apply)
 
     def _how(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> Rebuilding:
-        from kafkatool.engine.rebuild import Rebuilding, interval_from
-        from kafkatool.engine.topic_settings import setting
+        from kafkatool.engine.rebuild import Rebuilding
+        from kafkatool.engine.topic_settings import number_setting
 
-        text = self._settings.get(INTERVAL) or setting(known, named.partition.topic, INTERVAL)
-        return Rebuilding(self._now_ms, interval_from(text), self._force, named.bases)
+        interval = self._settings.get(INTERVAL)
+        if interval is None:
+            interval = number_setting(known, named.partition.topic, INTERVAL)
+        return Rebuilding(self._now_ms, interval, self._force, named.bases)
 
-    def _one(self, named: NamedPartition, how: Rebuilding, advance: object) -> Rebuilt | None:
+    def _one(
+        self, named: NamedPartition, known: dict[str, dict[str, str]], advance: Callable[[int], None]
+    ) -> Rebuilt | None:
         from kafkatool.engine.rebuild import plan_rebuild
         from kafkatool.errors import KafkatoolError
 
         try:
-            return plan_rebuild(named.partition, named.log_start, how, self._guest, advance)  # type: ignore[arg-type]
+            how = self._how(named, known)
+            return plan_rebuild(named.partition, named.log_start, how, self._guest, advance)
         except (FileNotFoundError, KafkatoolError) as error:
             self._talk.warn(f"{named.partition.path}: {error}; left as it is")
             self.exit_code = ExitCode.FAILED

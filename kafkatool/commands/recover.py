@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
-    ApplyOpt,
-    BackupDirOpt,
-    CacheOpt,
-    DebugOpt,
-    FilesFromOpt,
-    FormatOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    OfflineOpt,
-    PathsArg,
-    QuietOpt,
-    RawOpt,
-    SetOpt,
-    UndoOpt,
-    VerboseOpt,
-    epilog,
-    guest,
-    talk,
-)
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster_view import Replicas
-    from kafkatool.engine.partitions import Home, NamedPartition
-    from kafkatool.engine.recover import Recovered, Recovering
+    from kafkatool.engine.logdir import LogDir, Partition
+    from kafkatool.engine.partitions import Home
+    from kafkatool.engine.recover_result import Recovered, Recovering
     from kafkatool.engine.source import Guest
     from kafkatool.engine.start_checks import StartChecks
 
@@ -64,11 +44,9 @@ EVENT_COLUMNS = (
 
 
 def recover(
-    paths: PathsArg = None,
-    apply: ApplyOpt = False,
-    offline: OfflineOpt = False,
-    backup_dir: BackupDirOpt = None,
-    undo: UndoOpt = None,
+    where: PathOptions,
+    plan: PlanOptions,
+    *,
     keep_after_damage: Annotated[
         str | None,
         typer.Option(
@@ -78,101 +56,107 @@ def recover(
             help="Copy the good batches behind the damage into this new directory: for reading, no replica.",
         ),
     ] = None,
-    settings: SetOpt = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
-    max_rate: MaxRateOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    verbose: VerboseOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    common: CommonOptions,
 ) -> None:
     """Tell what a broker does at start-up after an unclean shutdown, and with --apply do it here.
 
     Which segments it scans, where it cuts, which segments behind the damage it deletes, what becomes of
-    .cleaned, .swap and .deleted files, or that it refuses to start, and why. A broker throws away what it
-    cuts; here it is kept. With another replica in sync it is better to set this copy aside and let the broker
-    fetch it anew. -v shows the steps file by file.
+    .cleaned, .swap and .deleted files, of the metadata log and its snapshots, and of partitions that wait to
+    be deleted; or that it refuses to start, or leaves the log directory out, and why. A server.properties
+    tells all directories of a broker, and they are judged together. A broker throws away what it cuts; here
+    it is kept. With another replica in sync it is better to set this copy aside and let the broker fetch it
+    anew. -v shows the steps file by file.
     """
-    from kafkatool.commands.plan_rows import undo_journal
-
-    speak = talk(quiet, verbose, no_progress)
-    if undo is not None:
-        if paths or files_from:
-            raise UsageError("--undo takes no PATH: the journal knows what was changed")
-        undo_journal(undo, "recover", speak, fmt, offline=offline, do_apply=apply)
+    speak = common.talk()
+    if plan.undo_instead(where, "recover", speak, fmt):
         return
-    work = _Work(guest(cache, max_rate), speak, settings or [], keep_after_damage)
-    homes = work.find(paths or [], files_from, nul)
-    for home in homes:
-        work.recover(home, fmt, raw, do_apply=apply, offline=offline, backup_dir=backup_dir)
+    work = _Work(common.guest(), speak, plan, keep_after_damage)
+    work.find(where)
+    for home in work.homes:
+        work.recover(home, fmt, raw)
     raise typer.Exit(work.exit_code)
 
 
 class _Work:
-    def __init__(self, how: Guest, speak: Talk, settings: Iterable[str], keep: str | None) -> None:
+    def __init__(self, how: Guest, speak: Talk, plan: PlanOptions, keep: str | None) -> None:
         from kafkatool.commands.plan_rows import now_ms, parse_settings
 
         self._guest = how
         self._talk = speak
-        self._settings = parse_settings(list(settings), _SETTINGS)
+        self._plan = plan
+        self._settings = parse_settings(plan.settings or [], _SETTINGS)
         self._keep = keep
         self._now_ms = now_ms()
+        self.homes: list[Home] = []
         self.exit_code = ExitCode.OK
 
-    def find(self, paths: list[str], files_from: str | None, nul: bool) -> list[Home]:
+    def find(self, where: PathOptions) -> None:
+        from kafkatool.engine.broker_dirs import configured_brokers
         from kafkatool.engine.partitions import find_partitions
-        from kafkatool.engine.paths import FileTarget, expand
+        from kafkatool.engine.paths import FileTarget
 
-        expansion = expand(paths, files_from=files_from, nul=nul, allow_stdin=False)
+        expansion = where.expand()
         for target in expansion.targets:
             if isinstance(target, FileTarget):
                 raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
         found = find_partitions(expansion.targets, self._guest)
-        for problem in expansion.problems:
+        for problem in [*expansion.problems, *found.unread]:
             self._talk.warn(problem)
             self.exit_code = ExitCode.FAILED
         if self._keep is not None and sum(len(home.partitions) for home in found.homes) != 1:
             raise UsageError("--keep-after-damage takes one partition")
-        return found.homes
+        self.homes = found.homes
+        self._brokers = configured_brokers(where.paths or [])
 
-    def recover(
-        self, home: Home, fmt: Format, raw: bool, *, do_apply: bool, offline: bool, backup_dir: str | None
-    ) -> None:
-        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
-        from kafkatool.engine.plan import Applying
+    def recover(self, home: Home, fmt: Format, raw: bool) -> None:
+        from kafkatool.commands.plan_rows import (
+            STEP_COLUMNS,
+            conclude,
+            step_row,
+            warn_of_bad_blocks,
+            write_row,
+        )
+        from kafkatool.engine.broker_dirs import siblings
         from kafkatool.engine.recover import as_plan
         from kafkatool.engine.start_checks import check_start
 
-        checks = check_start(home.log_dir, self._guest)
-        self._read_cluster(home)
+        log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in self.homes], self._brokers)
+        checks = check_start(home.log_dir, self._guest, log_dirs, node_id)
+        self._read_cluster(home, log_dirs)
         done = self._all(home, checks)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
             self._tell_directory(home, checks, out, fmt)
             for one in done:
                 self._tell(one, out, fmt)
-        plan = as_plan(home.path, [] if checks.refusals else done)
+        plan = as_plan(home.path, [] if checks.is_in_vain else done)
         show_steps = fmt is Format.ndjson or (fmt is Format.table and self._talk.verbose)
         with rows(fmt, STEP_COLUMNS, raw=raw) if fmt is not Format.csv else _silence() as out:
             for step in plan.steps if show_steps else ():
                 size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
                 write_row(out, step_row(step, size), fmt)
-            how = Applying(self._now_ms, offline, backup_dir)
-            conclude(plan, how, self._talk, out, fmt, do_apply=do_apply)
+            warn_of_bad_blocks(self._guest, self._talk)
+            how = self._plan.applying(self._now_ms)
+            conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 
-    def _read_cluster(self, home: Home) -> None:
-        """Who else has these partitions, by the metadata in this log directory."""
+    def _read_cluster(self, home: Home, log_dirs: list[LogDir]) -> None:
+        """Who else has these partitions, and their settings, by the metadata that this broker has."""
+        from kafkatool.engine.assignment import fate_of
         from kafkatool.engine.cluster_view import read_cluster_view
         from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.topic_settings import topic_settings
 
-        partitions = home.log_dir.partitions
-        metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+        everything = [one for log_dir in log_dirs for one in log_dir.partitions]
+        metadata = [one for one in everything if one.state is PartitionState.METADATA]
         self._cluster = read_cluster_view(metadata, self._guest)
+        self._known = topic_settings(os.path.dirname(metadata[0].path), self._guest) if metadata else {}
         self._node = home.log_dir.meta.node_id if home.log_dir.meta else None
-        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in partitions}
+        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
+        self._fates = {
+            os.path.normpath(one.path): fate_of(one, home.log_dir, log_dirs, self._cluster)
+            for one in home.log_dir.partitions
+        }
 
     def _replicas(self, path: str) -> Replicas | None:
         named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
@@ -182,66 +166,70 @@ class _Work:
         return self._cluster.replicas_of(named.topic, topic_id, named.partition)
 
     def _advise(self, one: Recovered) -> None:
-        """Where another replica is in sync, surgery is the second best."""
+        """Where another replica has every committed record, surgery is the second best."""
         known = self._replicas(one.path)
-        others = [node for node in known.isr if node != self._node] if known else []
-        if known and others:
-            age = iso_time(known.metadata_ms)
-            nodes = ", ".join(map(str, others))
-            self._talk.warn(
-                f"{one.path}: by the metadata of {age} node {nodes} has it in sync: better set this copy "
-                "aside and let the broker fetch it anew"
-            )
+        if known is None:
+            return
+        in_sync, eligible = known.others_in_sync(self._node), known.others_eligible(self._node)
+        if not in_sync and not eligible:
+            return
+        nodes = ", ".join(map(str, in_sync or eligible))
+        has_it = "has it in sync" if in_sync else "is eligible to lead it"
+        self._talk.warn(
+            f"{one.path}: by the metadata of {iso_time(known.metadata_ms)} node {nodes} {has_it}: better set "
+            "this copy aside and let the broker fetch it anew"
+        )
 
     def _all(self, home: Home, checks: StartChecks) -> list[Recovered]:
-        from kafkatool.engine.logdir import PartitionState
         from kafkatool.engine.recover import plan_recover
-        from kafkatool.engine.topic_settings import topic_settings
         from kafkatool.errors import KafkatoolError
 
-        known = topic_settings(home.path, self._guest)
         done = []
         with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
-            for named in home.partitions:
-                if named.partition.state in (PartitionState.METADATA, PartitionState.DELETED):
-                    continue
+            for partition in [named.partition for named in home.partitions] + _deleted(home):
                 try:
-                    done.append(plan_recover(named.partition, self._how(named, known, checks), self._guest))
+                    done.append(plan_recover(partition, self._how(partition, checks), self._guest))
                 except (FileNotFoundError, KafkatoolError) as error:
-                    self._talk.warn(f"{named.partition.path}: {error}; left as it is")
+                    self._talk.warn(f"{partition.path}: {error}; left as it is")
                     self.exit_code = ExitCode.FAILED
-                advance(named.log_bytes)
+                advance(sum(segment.log.size for segment in partition.live_segments if segment.log))
         return done
 
-    def _how(
-        self, named: NamedPartition, known: dict[str, dict[str, str]], checks: StartChecks
-    ) -> Recovering:
-        from kafkatool.engine.recover import Recovering
-        from kafkatool.engine.topic_settings import setting
+    def _how(self, partition: Partition, checks: StartChecks) -> Recovering:
+        from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.recover_result import Recovering
+        from kafkatool.engine.topic_settings import is_tiered, number_setting
 
-        partition = named.partition
+        if partition.state is PartitionState.METADATA:  # no checkpoint and no setting speaks of it
+            return Recovering(self._now_ms)
         key = (partition.topic or "", partition.partition or 0)
         interval, index_bytes = (
-            self._settings.get(name) or setting(known, partition.topic, name) for name in _SETTINGS
+            self._settings[name]
+            if name in self._settings
+            else number_setting(self._known, partition.topic, name)
+            for name in _SETTINGS
         )
         return Recovering(
             now_ms=self._now_ms,
             recovery_point=checks.recovery_points.get(key, 0),
             log_start=checks.log_starts.get(key, 0),
-            interval=int(interval or 4096),
-            max_index_bytes=int(index_bytes or 10 << 20),
+            interval=interval,
+            max_index_bytes=index_bytes,
+            is_tiered=is_tiered(self._known, partition.topic),
+            is_beside_metadata=checks.has_metadata,
         )
 
     def _tell_directory(self, home: Home, checks: StartChecks, out: Rows, fmt: Format) -> None:
-        for reason in checks.refusals:
-            self._found()
-            out.write(_row(home.path, "refuse", None, reason, fmt))
+        for what, reasons in (("refuse", checks.refusals), ("offline", checks.offline)):
+            for reason in reasons:
+                self._found()
+                out.write(_row(home.path, what, None, reason, fmt))
         for note in checks.notes:
             self._talk.warn(note)
         if home.log_dir.was_shut_down_cleanly:
             self._talk.note(
-                f"{home.path}: there is a mark of a clean shutdown: a broker would check nothing; this is "
-                "what it would do without, and --apply takes the mark away"
+                f"{home.path}: there is a mark of a clean shutdown: a broker would check nothing but "
+                "its metadata log; this is what it would do without, and --apply takes the mark away"
             )
 
     def _tell(self, one: Recovered, out: Rows, fmt: Format) -> None:
@@ -253,10 +241,14 @@ class _Work:
             out.write(
                 {**row, "position": event.position, "first_offset": event.first_offset, "last_offset": last}
             )
+        if (fate := self._fates.get(os.path.normpath(one.path))) is not None:
+            out.write(_row(one.path, fate.what, None, fate.message, fmt))
+            if fate.is_bad:
+                self._found()
         if one.loses or one.refusal is not None:
             self._found()
             self._advise(one)
-        if one.loses and self._keep is not None:
+        if one.cuts and self._keep is not None:
             self._salvage(one, out, fmt)
 
     def _salvage(self, one: Recovered, out: Rows, fmt: Format) -> None:
@@ -277,6 +269,18 @@ class _Work:
     def _found(self) -> None:
         if self.exit_code is ExitCode.OK:
             self.exit_code = ExitCode.FOUND
+
+
+def _deleted(home: Home) -> list[Partition]:
+    """Partitions that wait to be deleted: a broker loads them too, and may fail on them."""
+    from kafkatool.engine.logdir import PartitionState
+
+    named = {one.partition.path for one in home.partitions}
+    return [
+        one
+        for one in home.log_dir.partitions
+        if home.is_whole and one.state is PartitionState.DELETED and one.path not in named
+    ]
 
 
 def _row(

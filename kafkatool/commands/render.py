@@ -38,8 +38,13 @@ def stdout() -> TextIO:
     A file name that is no UTF-8 is written with escapes; in NDJSON those are JSON's own.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        # Buffered even under PYTHONUNBUFFERED, which would cost a system call for every row.
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", write_through=False)
+        # Under PYTHONUNBUFFERED every row would cost a system call; but on a terminal it is seen at once.
+        sys.stdout.reconfigure(
+            encoding="utf-8",
+            errors="backslashreplace",
+            line_buffering=_is_terminal(sys.stdout),
+            write_through=False,
+        )
     return sys.stdout
 
 
@@ -54,6 +59,21 @@ def human_size(size: int) -> str:
     while abs(value) >= 1023.95 and len(units) > 1:
         value, units = value / 1024, units[1:]
     return f"{value:.1f}{units[0]}" if abs(value) < 99.95 else f"{value:.0f}{units[0]}"
+
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms"))
+
+
+def human_duration(ms: int) -> str:
+    """`7d`, `1d12h`, `90ms`: the two largest units of it."""
+    parts, left = [], abs(ms)
+    for size, unit in _UNITS:
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+        elif parts:
+            break
+    return ("-" if ms < 0 else "") + ("".join(parts[:2]) or "0ms")
 
 
 def iso_time(timestamp_ms: int | None) -> str:
@@ -338,7 +358,11 @@ class Talk:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
         shape = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
-        with Progress(*shape, console=Console(stderr=True), transient=True) as bar:
+        # What is printed meanwhile goes above the bar, as it is. Rich would have it all on the bar's own
+        # stream: results only where that is the same terminal.
+        console = Console(stderr=True, soft_wrap=True)
+        is_shared = _is_terminal(sys.stdout)
+        with Progress(*shape, console=console, transient=True, redirect_stdout=is_shared) as bar:
             task = bar.add_task(label, total=total)
             yield lambda amount: bar.advance(task, amount)
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kafkatool.commands.options import (
-    CacheOpt,
-    DebugOpt,
+    CommonOptions,
     FailOnOpt,
-    FilesFromOpt,
     FormatOpt,
     JobsOpt,
-    MaxErrorsOpt,
-    MaxRateOpt,
-    NoProgressOpt,
-    NulOpt,
-    PathsArg,
-    QuietOpt,
+    PathOptions,
     RawOpt,
     epilog,
-    guest,
     severity,
-    talk,
 )
-from kafkatool.commands.render import Format, Talk
+from kafkatool.commands.render import Format, Rows, Talk
+from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +36,7 @@ EPILOG = epilog(
             "a nightly check that reads only what is new"
         ),
         "kafkatool verify --sample 5% --fail-on loss /var/lib/kafka/data": "a quick look at a large disk",
+        "kafkatool verify --spark spark://head:7077 /mnt/brokers/*/data": "many brokers' disks, on a cluster",
         "kafkatool verify --format ndjson DIR | jq 'select(.severity == \"loss\")'": "what is lost",
     },
     4,
@@ -50,10 +44,16 @@ EPILOG = epilog(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class VerifyOptions(CommonOptions):
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Every finding, notes too, instead of a line a partition.")
+    ] = False
+
+
 def verify(
-    paths: PathsArg = None,
-    files_from: FilesFromOpt = None,
-    nul: NulOpt = False,
+    where: PathOptions,
+    *,
     deep: Annotated[
         bool, typer.Option("--deep", help="Decompress every batch and decode every record.")
     ] = False,
@@ -75,19 +75,12 @@ def verify(
             help="Remember in FILE what was found good; skip closed segments that have not changed since.",
         ),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Every finding, notes too, instead of a line a partition.")
-    ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
     jobs: JobsOpt = 0,
-    max_rate: MaxRateOpt = None,
-    max_errors: MaxErrorsOpt = None,
-    cache: CacheOpt = None,
-    quiet: QuietOpt = False,
-    no_progress: NoProgressOpt = False,
-    debug: DebugOpt = False,
+    where_to_run: SparkOptions,
+    common: VerifyOptions,
 ) -> None:
     """Check every batch and every side file against each other; exit 4 if something is wrong.
 
@@ -95,19 +88,20 @@ def verify(
     ids against the logs and the cluster's metadata. One line a damaged partition tells the offsets lost and
     what to do. Nothing is changed, and a running broker is not disturbed: what it still writes is noted.
     """
-    from kafkatool.engine.paths import expand
     from kafkatool.engine.verify import Request, Verification
 
     least = severity(fail_on)
     share = None if sample is None else _share(sample)
-    speak = talk(quiet, verbose, no_progress)
-    expansion = expand(paths or [], files_from=files_from, nul=nul, allow_stdin=False)
-    request = Request(deep=deep, sample=share, guest=guest(cache, max_rate, max_errors))
+    if state is not None and share is not None:
+        raise UsageError("--state remembers whole segments, --sample reads parts of them: choose one")
+    speak, expansion = common.talk(), where.expand()
+    request = Request(deep=deep, sample=share, guest=common.guest())
     run = Verification(expansion.targets, request, _scrub(state, deep))
     run.summary.failures += expansion.problems
     if not run.places and not run.log_dirs:
         raise UsageError("nothing to verify there")
-    _show(run, fmt, jobs, speak, every=verbose, raw=raw, deep=deep)
+    pool = where_to_run.workers(jobs, run.most_workers, speak, "verify", run.size)
+    _show(run, fmt, pool, every=common.verbose, raw=raw, deep=deep)
     _talk_of(run.summary, speak)
     raise typer.Exit(_exit_code(run.summary, least))
 
@@ -136,35 +130,51 @@ def _scrub(path: str | None, deep: bool) -> Scrub | None:
 
 
 def _show(
-    run: Verification, fmt: Format, jobs: int, speak: Talk, *, every: bool, raw: bool, deep: bool
+    run: Verification, fmt: Format, running: RunningPool, *, every: bool, raw: bool, deep: bool
 ) -> None:
     from kafkatool.commands import verify_rows
     from kafkatool.commands.render import Column, rows, stdout
-    from kafkatool.engine.survey import workers
 
     columns: tuple[Column, ...] = verify_rows.LIST_COLUMNS if every else verify_rows.PARTITION_COLUMNS
     if fmt is Format.csv:
         columns = verify_rows.FINDING_COLUMNS
-    # The pool comes first: processes are forked before anything starts a thread.
-    with workers(jobs) as pool, rows(fmt, columns, raw=raw) as out:
-        with speak.progress("verify", run.size) as advance:
-            findings = run.findings(pool, advance)
-            if fmt is not Format.table:
-                for finding in findings:
-                    out.write(verify_rows.finding_row(finding))
-            elif every:
-                for finding in findings:
-                    out.write(verify_rows.list_row(finding))
-            else:
-                for line in _lines(findings):
-                    out.write(line)
+    with rows(fmt, columns, raw=raw) as out:
+        try:
+            with running as (pool, advance):
+                _write(until_interrupted(run.findings(pool, advance), run.summary), out, fmt, every=every)
+                if run.summary.is_interrupted:
+                    raise KeyboardInterrupt  # ends the processes at once
+        except KeyboardInterrupt:
+            run.summary.is_interrupted = True
         if fmt is Format.ndjson:
             out.write(verify_rows.summary_row(run.summary, deep=deep))
     if fmt is Format.table:
         print(verify_rows.summary_text(run.summary, deep=deep, raw=raw), file=stdout())
 
 
-def _lines(findings: Iterator[Finding]) -> Iterator[dict[str, object]]:
+def until_interrupted(findings: Iterator[Finding], summary: Summary) -> Iterator[Finding]:
+    """An interrupt is an end like any other: what was found until then is told."""
+    try:
+        yield from findings
+    except KeyboardInterrupt:
+        summary.is_interrupted = True
+
+
+def _write(findings: Iterator[Finding], out: Rows, fmt: Format, *, every: bool) -> None:
+    from kafkatool.commands import verify_rows
+
+    if fmt is not Format.table:
+        for finding in findings:
+            out.write(verify_rows.finding_row(finding))
+    elif every:
+        for finding in findings:
+            out.write(verify_rows.list_row(finding))
+    else:
+        for line in one_line_a_partition(findings):
+            out.write(line)
+
+
+def one_line_a_partition(findings: Iterator[Finding]) -> Iterator[dict[str, object]]:
     """One row for every partition in which something is worse than a note."""
     from itertools import groupby
 
@@ -187,6 +197,8 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
         speak.warn(failure)
     for note in summary.notes:
         speak.note(note)
+    if summary.is_empty_sample and not summary.is_interrupted:
+        speak.warn("the sample is empty, no log was read: choose a larger share")
     if summary.unreadable_blocks:
         speak.warn(
             f"the disk does not give {summary.unreadable_blocks} blocks of 4 KiB: "
@@ -195,7 +207,11 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
 
 
 def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:
+    if summary.is_interrupted:
+        return ExitCode.INTERRUPTED
     if summary.failures:
         return ExitCode.FAILED
     worst = summary.worst
-    return ExitCode.FOUND if worst is not None and worst >= fail_on else ExitCode.OK
+    if worst is not None and worst >= fail_on:
+        return ExitCode.FOUND
+    return ExitCode.USAGE if summary.is_empty_sample else ExitCode.OK

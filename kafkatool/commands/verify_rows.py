@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkatool.commands.log_rows import DAMAGE_KEYS
+from kafkatool.commands.log_rows import DAMAGE_KEYS, damage_facts
 from kafkatool.commands.render import Column, Look, human_size
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.verify_report import Finding, Summary
 
 FINDING_KEYS = (
     *DAMAGE_KEYS,
-    *("replicas", "isr", "leader", "metadata_ms", "below_recovery_point"),
+    *("replicas", "isr", "eligible_leader_replicas", "leader", "metadata_ms", "below_recovery_point"),
 )
 FINDING_COLUMNS = tuple(Column(key, key.upper()) for key in FINDING_KEYS)
 PARTITION_COLUMNS = (
@@ -41,19 +41,11 @@ def finding_row(finding: Finding) -> dict[str, object]:
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        "position": damage.position,
-        "end_position": damage.end_position,
-        "first_offset": damage.first_offset,
-        "last_offset": damage.last_offset,
-        "next_good_offset": damage.next_good_offset,
-        "class": str(damage.kind),
-        "severity": damage.severity.label,
-        "expected": damage.expected,
-        "found": damage.found,
-        "message": damage.message,
+        **damage_facts(damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),
+        "eligible_leader_replicas": None if replicas is None else list(replicas.eligible),
         "leader": None if replicas is None else replicas.leader,
         "metadata_ms": None if replicas is None else replicas.metadata_ms,
         "below_recovery_point": finding.below_recovery_point,
@@ -121,15 +113,19 @@ def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
         "partitions": summary.partitions,
         "segments": summary.segments,
         "skipped_segments": summary.skipped_segments,
+        "deleted_partitions": summary.deleted_partitions,
+        "deleted_size": summary.deleted_size,
         "size": summary.size,
         "batches": summary.batches,
         "records": summary.records,
         "deep": deep,
         "sample": summary.sample,
+        "total_size": summary.total_size,
         **{severity.label: summary.findings[severity] for severity in reversed(Severity)},
         "worst": None if worst is None else worst.label,
         "unreadable_blocks": summary.unreadable_blocks,
         "failures": summary.failures,
+        "interrupted": summary.is_interrupted,
     }
 
 
@@ -140,15 +136,24 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
     text = f"{_count(summary.partitions, 'partition')}, {_count(summary.segments, 'segment')}"
     text += f", {_count(summary.batches, 'batch', 'batches')}, {size}: {depth} checked"
     if summary.sample is not None:
-        text += f", sampled: {summary.sample:.4%} of the data".replace(".0000%", "%")
+        asked = f"{100 * summary.sample:.4g}%"
+        whole = str(summary.total_size) if raw else human_size(summary.total_size)
+        text += f", sampled: {asked} of the data asked for, {size} of {whole} read"
     if summary.skipped_segments:
         text += f"; {_count(summary.skipped_segments, 'segment')} unchanged since the last run"
+    if summary.deleted_partitions:
+        left = str(summary.deleted_size) if raw else human_size(summary.deleted_size)
+        text += f"; {_count(summary.deleted_partitions, 'deleted partition')} ({left}) left out"
     found = [
         f"{summary.findings[severity]} {severity.label}"
         for severity in reversed(Severity)
         if summary.findings[severity]
     ]
-    text += f"; findings: {', '.join(found)}" if found else "; nothing is wrong"
+    nothing = "nothing is wrong"
+    nothing += " so far" if summary.is_interrupted else " in the sample" if summary.sample is not None else ""
+    text += f"; findings: {', '.join(found)}" if found else f"; {nothing}"
+    if summary.is_interrupted:
+        text += "; interrupted"
     if summary.failures:
         text += f"; {_count(len(summary.failures), 'input')} could not be read"
     return text

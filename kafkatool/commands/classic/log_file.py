@@ -14,20 +14,21 @@ from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.classic.reports import Reports
 from kafkatool.commands.log_rows import bad_records
 from kafkatool.engine.findings import Damage
-from kafkatool.engine.scan import Batch
+from kafkatool.engine.scan import Batch, Run
 from kafkatool.errors import FormatError, TooLarge
-from kafkatool.format.batch import CODEC_LABELS, CODEC_MASK, MAX_INT32, BatchHeader
+from kafkatool.format import batch_text
+from kafkatool.format.batch import CODEC_MASK, MAX_INT32, BatchHeader, wrap_int64
+from kafkatool.format.batch_text import codec_text, java_bool, record_line
 from kafkatool.format.java_text import parse_long
-from kafkatool.format.java_values import java_utf8
+from kafkatool.format.kernel.loops import batch_lines, deep_lines
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
 from kafkatool.format.names import parse_snapshot_name
-from kafkatool.format.record import Record, read_records
+from kafkatool.format.record import Record, read_body, read_records
 from kafkatool.format.release import Release
 
 Emit = Callable[[str], None]
+EmitBytes = Callable[[bytes], None]
 Note = Callable[[Damage], None]
-
-_LINES_AT_ONCE = 256
 
 
 class LogText:
@@ -39,6 +40,7 @@ class LogText:
         options: ClassicOptions,
         reports: Reports,
         emit: Emit,
+        emit_bytes: EmitBytes,
         note: Note,
         decode: Decode,
         choose: Callable[[Record | LegacyMessage, Batch], bool] | None = None,
@@ -47,12 +49,13 @@ class LogText:
         self.options = options
         self.reports = reports
         self.emit = emit
+        self.emit_bytes = emit_bytes
         self.note = note
         self.decode = decode
         self.choose = choose
         self.last_offset = -1
 
-    def dump(self, walk: Iterable[Batch | Damage], size: int) -> None:
+    def dump(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
         """Print every batch and what Kafka says of bytes behind the last one."""
         if self.options.deep_iteration or self.choose:
             self._dump_deep(walk, size)
@@ -73,44 +76,90 @@ class LogText:
             if start is not None:
                 self.emit(f"Log starting offset: {start}")
 
-    def _list(self, walk: Iterable[Batch | Damage], size: int) -> None:
-        lines: list[str] = []
-        trailer = _Trailer(self, size)
-        batch: Batch | None = None
-        add, line_of, most = lines.append, batch_line, _LINES_AT_ONCE
-        for item in walk:
-            if isinstance(item, Batch):
-                batch = item
-                add(line_of(item))
-                if len(lines) < most:
-                    continue
-            if lines:
-                self.emit("\n".join(lines))
-                lines.clear()
-            if isinstance(item, Damage):
-                trailer.end = batch.position + batch.header.size if batch else 0
-                trailer.damage(item)
-        if lines:
-            self.emit("\n".join(lines))
-
-    def _dump_deep(self, walk: Iterable[Batch | Damage], size: int) -> None:
+    def _list(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
         trailer = _Trailer(self, size)
         for item in walk:
-            if isinstance(item, Damage):
-                trailer.damage(item)
-                continue
-            trailer.end = item.position + item.header.size
-            lines = self._record_lines(item)
-            if self.choose is None:
+            if isinstance(item, Run):
+                trailer.end = item.position + item.end - item.start
+                self.emit_bytes(batch_lines(item.window, item.start, item.end, item.position))
+            elif isinstance(item, Batch):
+                trailer.end = item.position + item.header.size
                 self.emit(batch_line(item))
             else:
-                first = next(lines, None)
-                if first is None:
-                    continue
-                self.emit(batch_line(item))
-                self.emit(first)
-            for line in lines:
-                self.emit(line)
+                trailer.damage(item)
+
+    def _dump_deep(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
+        trailer = _Trailer(self, size)
+        for item in walk:
+            if isinstance(item, Damage):
+                trailer.damage(item)
+            elif isinstance(item, Run):
+                trailer.end = item.position + item.end - item.start
+                self._dump_run(item)
+            else:
+                trailer.end = item.position + item.header.size
+                self._dump_batch(item)
+
+    def _dump_run(self, run: Run) -> None:
+        """Many batches at once, and one by one those that need more care."""
+        if not self._is_plain:
+            for batch in run.batches():
+                self._dump_batch(batch)
+            return
+        at = run.start
+        while at < run.end:
+            at = self._dump_lines(run, at, run.end)
+            if at < run.end:
+                at = self._dump_careful(run, at)
+
+    def _dump_lines(self, run: Run, at: int, end: int, body: bytes | None = None) -> int:
+        position = run.position + at - run.start
+        with_data = self.options.print_data_log
+        text, at, self.last_offset, gaps = deep_lines(
+            run.window, at, end, position, self.last_offset, with_data, body
+        )
+        self.emit_bytes(text)
+        for last, offset in gaps:
+            self._gap(last, offset)
+        return at
+
+    def _dump_careful(self, run: Run, at: int) -> int:
+        """One batch that is compressed, or has something odd about its records."""
+        batch = next(Run(run.position + at - run.start, run.window, at, run.end, 1).batches())
+        header = batch.header
+        assert isinstance(header, BatchHeader)
+        assert batch.data is not None
+        stop = at + header.size
+        if header.attributes & CODEC_MASK and header.records_count and not header.is_control:
+            try:
+                body = read_body(header, batch.data, max_inflated=self.options.max_inflated)
+            except FormatError:
+                pass  # told below, behind the records that can be had
+            else:
+                if self._dump_lines(run, at, stop, body) == stop:
+                    return stop
+        self._dump_batch(batch)
+        return stop
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether records are shown as they are, all of them."""
+        options = self.options
+        decodes = options.decoder or options.key_decoder or options.value_decoder
+        return self.choose is None and not options.skip_record_metadata and not decodes
+
+    def _dump_batch(self, batch: Batch) -> None:
+        lines = self._record_lines(batch)
+        if self.choose is None:
+            self.emit(batch_line(batch))
+        else:
+            first = next(lines, None)
+            if first is None:
+                return
+            self.emit(batch_line(batch))
+            self.emit(first)
+        for line in lines:
+            self.emit(line)
 
     def _record_lines(self, batch: Batch) -> Iterator[str]:
         try:
@@ -132,10 +181,13 @@ class LogText:
     def _count(self, offset: int) -> None:
         """Keep the pairs of offsets that do not follow each other, as each release counts them."""
         last, self.last_offset = self.last_offset, offset
+        if offset != wrap_int64(last + 1):
+            self._gap(last, offset)
+
+    def _gap(self, last: int, offset: int) -> None:
         if self.options.release < Release.V4_3 and last == -1:
             return
-        if offset != last + 1:
-            self.reports.non_consecutive(self.path, last, offset)
+        self.reports.non_consecutive(self.path, last, offset)
 
     def _record_line(self, batch: Batch, record: Record | LegacyMessage) -> str:
         pieces: list[str] = []
@@ -158,16 +210,16 @@ class LogText:
             yield from self._contents(record)
 
     def _metadata(self, header: BatchHeader | LegacyHeader, record: Record | LegacyMessage) -> str:
-        line = (
-            f"| offset: {record.offset} {header.timestamp_type.value}: {record.timestamp_ms}"
-            f" keySize: {record.key_size} valueSize: {record.value_size}"
-        )
-        if isinstance(record, Record):
-            keys = ",".join(java_utf8(key) for key, _ in record.headers)
-            return f"{line} sequence: {record.sequence} headerKeys: [{keys}]"
+        if isinstance(record, Record) and isinstance(header, BatchHeader):
+            return record_line(header, record)
+        assert isinstance(record, LegacyMessage)
         # The Scala tool closes a brace that it never opened.
         brace = "}" if self.options.release < Release.V4_3 else ""
-        return f"{line} isValid: {_java_bool(record.is_valid)} crc: {record.crc}{brace}"
+        return (
+            f"| offset: {record.offset} {header.timestamp_type.value}: {record.timestamp_ms}"
+            f" keySize: {record.key_size} valueSize: {record.value_size}"
+            f" isValid: {java_bool(record.is_valid)} crc: {record.crc}{brace}"
+        )
 
     def _contents(self, record: Record | LegacyMessage) -> Iterator[str]:
         key, payload = self.decode(record.offset, record.key, record.value)
@@ -203,75 +255,11 @@ class _Trailer:
 def batch_line(batch: Batch) -> str:
     """The line of one batch, without its line end."""
     header = batch.header
-    if isinstance(header, LegacyHeader):
-        return _legacy_line(batch, header)
-    base, length, epoch, magic, crc, attributes, delta, _, max_time, pid, pepoch, seq, count = header
-    if attributes & 0x40 or magic != 2 or delta < 0:
-        return _unusual_line(batch, header)
-    # Neighbours share most of their numbers: what is the same is formatted once.
-    shared = _shared.get((pid, pepoch, epoch, attributes))
-    if shared is None:
-        shared = _shared_texts(pid, pepoch, epoch, attributes)
-    producer, stamp, codec = shared
-    return (
-        f"baseOffset: {base} lastOffset: {base + delta} count: {count} baseSequence: {seq} lastSequence: "
-        f"{seq if seq == -1 else header.last_sequence}{producer}{batch.position}{stamp}{max_time}"
-        f" size: {length + 12}{codec}{crc} isvalid: {'true' if batch.is_valid else 'false'}"
-    )
-
-
-_shared: dict[tuple[int, int, int, int], tuple[str, str, str]] = {}
-_MOST_SHARED = 4096
-
-
-def _shared_texts(pid: int, pepoch: int, epoch: int, attributes: int) -> tuple[str, str, str]:
-    if len(_shared) >= _MOST_SHARED:
-        _shared.clear()
-    flags, stamp, codec = _attribute_texts(attributes, "OptionalLong.empty")
-    producer = f" producerId: {pid} producerEpoch: {pepoch} partitionLeaderEpoch: {epoch}{flags} position: "
-    texts = producer, stamp, f" magic: 2{codec}"
-    _shared[pid, pepoch, epoch, attributes] = texts
-    return texts
-
-
-def _unusual_line(batch: Batch, header: BatchHeader) -> str:
-    horizon = header.delete_horizon_ms
-    optional = "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]"
-    flags, stamp, codec = _attribute_texts(header.attributes, optional)
-    return (
-        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count}"
-        f" baseSequence: {header.base_sequence} lastSequence: {header.last_sequence}"
-        f" producerId: {header.producer_id} producerEpoch: {header.producer_epoch}"
-        f" partitionLeaderEpoch: {header.partition_leader_epoch}{flags} position: {batch.position}"
-        f"{stamp}{header.max_timestamp} size: {header.size} magic: {header.magic}{codec}{header.crc}"
-        f" isvalid: {_java_bool(batch.is_valid)}"
-    )
-
-
-def _legacy_line(batch: Batch, header: LegacyHeader) -> str:
+    if isinstance(header, BatchHeader):
+        return batch_text.batch_line(header, batch.position, batch.is_valid)
     return (
         f"offset: {header.offset} position: {batch.position}"
         f" {header.timestamp_type.value}: {header.timestamp}"
-        f" size: {header.size} magic: {header.magic} compresscodec: {_codec(header.attributes)}"
-        f" crc: {header.crc} isvalid: {_java_bool(batch.is_valid)}"
+        f" size: {header.size} magic: {header.magic} compresscodec: {codec_text(header.attributes)}"
+        f" crc: {header.crc} isvalid: {java_bool(batch.is_valid)}"
     )
-
-
-def _attribute_texts(attributes: int, horizon: str) -> tuple[str, str, str]:
-    transactional, control = bool(attributes & 0x10), bool(attributes & 0x20)
-    stamp = "LogAppendTime" if attributes & 0x08 else "CreateTime"
-    return (
-        f" isTransactional: {_java_bool(transactional)} isControl: {_java_bool(control)}"
-        f" deleteHorizonMs: {horizon}",
-        f" {stamp}: ",
-        f" compresscodec: {_codec(attributes)} crc: ",
-    )
-
-
-def _codec(attributes: int) -> str:
-    """Kafka throws for 5 to 7; the number is all that can be said."""
-    return CODEC_LABELS[attributes & CODEC_MASK] or f"unknown({attributes & CODEC_MASK})"
-
-
-def _java_bool(value: bool) -> str:
-    return "true" if value else "false"

@@ -1,0 +1,15 @@
+"""`kafkatool bench`: measure the append path, reading and look-ups on the volume that will do it."""
+
+from __future__ import annotations
+
+# In the order of `kafkatool bench --help`; each is a module `bench_…` beside this one.
+SUBCOMMANDS = {
+    "append": "Write real batches to real logs, and the bare disk beside it.",
+    "read": "Read a log back, cold and warm, by every way to a socket.",
+    "lookup": "Look up offsets and times in logs of growing size.",
+    "compare": "What changed between two results by more than noise.",
+}
+HELP = """Measure Kafka's log on this machine and this disk, without a broker around it.
+
+Everything is written to a directory of its own, a tenth of the volume always stays free, only files of the
+benchmark are evicted, and all of them are removed at the end unless --keep is given."""

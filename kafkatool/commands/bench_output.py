@@ -1,0 +1,111 @@
+"""What the benchmarks share: their options, the table of their numbers, and --out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkatool.commands.options import DebugOpt, NoProgressOpt, QuietOpt, VerboseOpt
+from kafkatool.commands.render import Column, Format, Look, Talk, rows
+
+if TYPE_CHECKING:
+    from kafkatool.engine.bench_compare import Metric
+    from kafkatool.engine.bench_place import Place
+
+DirArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR",
+        show_default=False,
+        help="A directory to write to, empty or not there, on the volume to be measured.",
+    ),
+]
+_SPARKS = "▁▂▃▄▅▆▇█"
+_COLUMNS = [
+    Column("name", "WHAT"),
+    Column("text", "VALUE", Look.number),
+    Column("unit", "UNIT"),
+    Column("spread", "", blank=""),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """Where results go, and what happens to what was written."""
+
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            show_default=False,
+            help="Write everything as one JSON object, for compare.",
+        ),
+    ] = None
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the written logs where they are.")] = False
+    on_live_volume: Annotated[
+        bool, typer.Option("--on-live-volume", help="Even where a broker uses the same volume.")
+    ] = False
+    quiet: QuietOpt = False
+    verbose: VerboseOpt = False
+    no_progress: NoProgressOpt = False
+    debug: DebugOpt = False
+
+    def talk(self) -> Talk:
+        return Talk(quiet=self.quiet, verbose=self.verbose, show_progress=not self.no_progress)
+
+    @property
+    def shows_progress(self) -> bool:
+        return not self.quiet and not self.no_progress and sys.stderr.isatty()
+
+    def finish(
+        self,
+        kind: str,
+        place: Place,
+        settings: dict[str, Any],
+        metrics: Sequence[Metric],
+        timeline: Sequence[Any],
+    ) -> None:
+        """Write --out, and remove what was written."""
+        from kafkatool.engine.bench_place import machine, write_result
+
+        if self.out is not None:
+            result: dict[str, object] = {
+                "kind": "bench",
+                "bench": kind,
+                "machine": machine(place.path),
+                "settings": settings,
+                "metrics": [metric.as_json() for metric in metrics],
+                "timeline": list(timeline),
+            }
+            write_result(self.out, result)
+
+
+def write_metrics(metrics: Iterable[Metric], fmt: Format) -> None:
+    with rows(fmt, _COLUMNS) as out:
+        for metric in metrics:
+            row: dict[str, Any] = {"kind": "bench_metric", **metric.as_json()}
+            if fmt is not Format.ndjson:
+                row["text"] = number(metric.value)
+                row["spread"] = sparkline(metric.samples) if len(metric.samples) > 2 else ""
+            out.write(row)
+
+
+def number(value: float) -> str:
+    """Three digits that mean something, and commas."""
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def sparkline(values: Sequence[float], width: int = 40) -> str:
+    """The last values as a line of bars, the greatest of them full."""
+    shown = list(values)[-width:]
+    most = max(shown, default=0.0)
+    if most <= 0:
+        return ""
+    return "".join(_SPARKS[min(7, int(8 * max(0.0, value) / most))] for value in shown)

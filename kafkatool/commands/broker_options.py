@@ -1,0 +1,102 @@
+"""What a broker goes by and a disk may not tell: options, and where settings come from with them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.partitions import Found, Home
+    from kafkatool.engine.settings import Sources
+    from kafkatool.engine.source import Guest
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """Settings, clock, high watermark and release."""
+
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            show_default=False,
+            help="Settings of the topics, or a server.properties, which ranks below what the metadata sets.",
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            show_default=False,
+            help="The moment it happens, by default now: epoch ms, ISO 8601, now+3d.",
+        ),
+    ] = None
+    high_watermark: Annotated[
+        str,
+        typer.Option(
+            "--high-watermark",
+            metavar="checkpoint|end|N",
+            help="That of the checkpoint (the log end, said so, where there is none), the log end, a number.",
+        ),
+    ] = "checkpoint"
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version",
+            metavar="RELEASE",
+            show_default=False,
+            help="Behave as release 3.9 to 4.3; by default as the metadata on the disk says, or the newest.",
+        ),
+    ] = None
+
+    def moment(self, now_ms: int) -> int:
+        from kafkatool.commands.arguments import parse_time
+
+        return now_ms if self.at is None else parse_time(self.at, now_ms)
+
+    def watermark(self, checkpointed: int | None) -> tuple[int | None, bool]:
+        """The high watermark, None for the end of the log, and whether that is only assumed."""
+        if self.high_watermark == "checkpoint":
+            return checkpointed, checkpointed is None
+        if self.high_watermark == "end":
+            return None, True
+        if not self.high_watermark.isdecimal():
+            raise UsageError(f"--high-watermark {self.high_watermark!r}: checkpoint, end or an offset")
+        return int(self.high_watermark), False
+
+    def sources(self, home: Home, found: Found, paths: list[str], given: list[str], guest: Guest) -> Sources:
+        """All that settings may come from for the partitions of one directory."""
+        from kafkatool.engine.broker_dirs import configured_brokers, siblings
+        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.paths import is_configuration
+        from kafkatool.engine.settings import Sources, parse_given, read_config_file
+        from kafkatool.format.release import NEWEST, Release
+
+        brokers = configured_brokers(paths)
+        servers = [path for path in paths if os.path.isfile(path) and is_configuration(path)]
+        log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in found.homes], brokers)
+        partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
+        metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+        cluster = read_cluster_view(metadata, guest)
+        wanted = None if self.kafka_version is None else Release.parse(self.kafka_version)
+        release = wanted or cluster.release or NEWEST
+        if node_id is None and home.log_dir.meta is not None:
+            node_id = home.log_dir.meta.node_id
+        sources = Sources(release, cluster=cluster, node_id=node_id)
+        sources.given = parse_given(given, release)
+        owners = [path for path, one in zip(servers, brokers, strict=True) if one.owns(home.log_dir)]
+        for path in [*owners[:1], *([self.config] if self.config is not None else [])]:
+            topic, server = read_config_file(path, release)
+            if server is None:
+                sources.file, sources.file_path = topic, path
+            else:
+                sources.server, sources.server_path = server, path
+        return sources

@@ -1,0 +1,421 @@
+"""`kafkatool compact`: what the log cleaner of a broker would keep, and the same done."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.broker_options import BrokerOptions
+from kafkatool.commands.options import (
+    BytesOpt,
+    CommonOptions,
+    FormatOpt,
+    PathOptions,
+    PlanOptions,
+    RawOpt,
+    epilog,
+)
+from kafkatool.commands.recorded import RecordedRows, RecordedTalk
+from kafkatool.commands.render import BytesFormat, Format, Rows, Talk, rows
+from kafkatool.commands.spark_options import SparkOptions
+from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.commands.compact_telling import Asked
+    from kafkatool.engine.compaction.cleanable_log import CleanableLog
+    from kafkatool.engine.compaction.passes import Compacted
+    from kafkatool.engine.partitions import Found, Home, NamedPartition
+    from kafkatool.engine.settings import TopicSettings
+    from kafkatool.engine.source import Guest
+    from kafkatool.engine.worker_pool import Workers
+
+EPILOG = epilog(
+    {
+        "kafkatool compact /var/lib/kafka/data/users-0": "what a pass of the cleaner would remove, and why",
+        "kafkatool compact --key user-7 /var/lib/kafka/data/users-0": "the life of one key",
+        "kafkatool compact --until-stable --write-to /mnt/out server.properties": "compacted copies",
+        "kafkatool compact --set delete.retention.ms=0 /var/lib/kafka/data/users-0": "what if",
+        "kafkatool compact --apply --backup-dir /mnt/kept server.properties": "do it, a broker being down",
+    },
+    4,
+    5,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """How much is cleaned, and what becomes of it."""
+
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            "--passes", metavar="N", min=1, show_default=False, help="So many passes; one if not said."
+        ),
+    ] = None
+    until_stable: Annotated[
+        bool, typer.Option("--until-stable", help="Passes until nothing is left to clean.")
+    ] = False
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            show_default=False,
+            help="Only tell what becomes of every record of this key: text, hex:… or base64:…",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Only tell the N keys, and beginnings of keys, of which most records go.",
+        ),
+    ] = None
+    write_to: Annotated[
+        str | None,
+        typer.Option(
+            "--write-to",
+            metavar="DIR",
+            show_default=False,
+            help="Write compacted partitions as DIR/TOPIC-PARTITION/.",
+        ),
+    ] = None
+
+    memory: Annotated[
+        str,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="For the map of keys, 40 bytes each. Beyond it keys are read in parts, one after another.",
+        ),
+    ] = "1G"
+
+    @property
+    def most(self) -> int | None:
+        return None if self.until_stable else self.passes or 1
+
+    @property
+    def memory_bytes(self) -> int:
+        """Raises UsageError."""
+        from kafkatool.commands.arguments import parse_size
+
+        return parse_size(self.memory)
+
+
+def compact(
+    where: PathOptions,
+    plan: PlanOptions,
+    broker: BrokerOptions,
+    how: PassOptions,
+    *,
+    fmt: FormatOpt = Format.table,
+    bytes_as: BytesOpt = BytesFormat.utf8,
+    raw: RawOpt = False,
+    where_to_run: SparkOptions,
+    common: CommonOptions,
+) -> None:
+    """Run passes of the log cleaner over compacted partitions, as a broker would, without changing them.
+
+    Tells which offsets are cleaned and what ends the range, how many segments, bytes and records are there
+    before and after, and why records go: superseded by a later one, a tombstone past its horizon, aborted,
+    a transaction's marker, without a key. A map of keys that is too small for the range ends a pass early, as
+    it does in a broker; what it would need is told, and -v tells which segments become one. A setting comes
+    from --set, --config, the metadata on the same disk, a server.properties, or Kafka's defaults. --write-to
+    writes what is kept as a partition of its own; --apply puts it in the place of the old one, on a directory
+    that no broker uses, never by a mere default. Exit code 4 means that the cleaner of a broker would give
+    up, and where, or that it would copy a batch with a wrong checksum.
+    """
+    speak = common.talk()
+    if plan.undo_instead(where, "compact", speak, fmt):
+        return
+    if how.passes and how.until_stable:
+        raise UsageError("--passes and --until-stable exclude each other")
+    if sum((plan.apply, how.write_to is not None, how.key is not None, how.top is not None)) > 1:
+        raise UsageError("--apply, --write-to, --key and --top go one at a time")
+    if plan.apply and broker.at is not None:
+        raise UsageError("--at is for telling: --apply goes by the clock")
+    if plan.apply and where_to_run.spark is not None:
+        raise UsageError("--spark tells and writes copies: --apply goes without it")
+    work = _Work(common.guest(), speak, plan, broker, how, fmt=fmt, raw=raw, bytes_as=bytes_as)
+    with where_to_run.workers(1, 1, speak, "compact", None) as (pool, _advance):
+        work.run(where, pool)
+    raise typer.Exit(work.exit_code)
+
+
+class _Work:
+    def __init__(
+        self,
+        guest: Guest,
+        speak: Talk,
+        plan: PlanOptions,
+        broker: BrokerOptions,
+        how: PassOptions,
+        *,
+        fmt: Format,
+        raw: bool,
+        bytes_as: BytesFormat,
+    ) -> None:
+        from kafkatool.commands.plan_rows import now_ms
+
+        self._guest, self._talk = guest, speak
+        self._plan, self._broker, self._how = plan, broker, how
+        self._fmt, self._raw, self._bytes_as = fmt, raw, bytes_as
+        self._now_ms = now_ms()
+        self._at_ms = broker.moment(self._now_ms)
+        self._memory = how.memory_bytes
+        self.exit_code = ExitCode.OK
+
+    def run(self, where: PathOptions, pool: Workers) -> None:
+        from kafkatool.commands.compact_rows import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
+        from kafkatool.commands.compact_telling import Asking, Telling
+        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.paths import FileTarget
+        from kafkatool.engine.transactional_ids import TransactionalIds
+
+        expansion = where.expand()
+        for target in expansion.targets:
+            if isinstance(target, FileTarget):
+                raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        found = find_partitions(expansion.targets, self._guest)
+        for problem in [*expansion.problems, *found.problems]:
+            self._fail(problem, ExitCode.FAILED)
+        is_number = self._broker.watermark(None)[0] is not None
+        if is_number and sum(len(home.partitions) for home in found.homes) != 1:
+            raise UsageError("--high-watermark N takes one partition")
+        log_dirs = [home.log_dir for home in found.homes]
+        configured = [*(where.paths or []), self._broker.config or ""]
+        ids = TransactionalIds(log_dirs, configured, self._guest)
+        asking = Asking(self._at_ms, self._memory, self._guest, ids)
+        self._telling = Telling(asking, self._talk, self._fmt, self._bytes_as)
+        columns = STAGE_COLUMNS if self._how.key is not None else PASS_COLUMNS
+        with rows(self._fmt, WASTE_COLUMNS if self._how.top else columns, raw=self._raw) as out:
+            asked = [self._compacted(home, found, where.paths or []) for home in found.homes]
+            for home, some in zip(found.homes, asked, strict=True):
+                self._home(home, some, out, pool)
+
+    def _fail(self, message: str, code: ExitCode) -> None:
+        self._talk.warn(message)
+        if self.exit_code is not ExitCode.FAILED:
+            self.exit_code = code
+
+    def _compacted(self, home: Home, found: Found, paths: list[str]) -> list[Asked]:
+        """The compacted partitions of a directory; with --apply, what must not be done is refused here."""
+        from kafkatool.commands.compact_telling import OF_BROKERS, Asked
+        from kafkatool.engine.logdir import PartitionState
+
+        sources = self._broker.sources(home, found, paths, self._plan.settings or [], self._guest)
+        asked = []
+        for named in home.partitions:
+            if named.partition.state is not PartitionState.ACTIVE:
+                continue
+            try:
+                settings = sources.of(named.partition.topic)
+            except UsageError:
+                raise
+            except KafkatoolError as error:
+                self._fail(f"{named.partition.path}: {error}; left as it is", ExitCode.FAILED)
+                continue
+            if not settings.config.is_compacted:
+                self._talk.note(f"{named.partition.directory}: is not compacted, by cleanup.policy")
+                continue
+            brokers = {name: sources.broker(name) for name in OF_BROKERS}
+            asked.append(Asked(named, settings, brokers))
+        if self._plan.apply and asked:
+            self._refuse(home, asked)
+        return asked
+
+    def _refuse(self, home: Home, asked: list[Asked]) -> None:
+        """Refuse before anything is read or written."""
+        from kafkatool.engine.lock import refuse_if_in_use
+
+        refuse_if_in_use(home.path, offline=self._plan.offline, now_ms=self._now_ms)
+        for one in asked:
+            _refuse_guesses(one.named.partition.directory, one.settings, self._watermark(home, one)[1])
+
+    def _watermark(self, home: Home, one: Asked) -> tuple[int | None, bool]:
+        return self._broker.watermark(home.log_dir.high_watermarks.get(one.key))
+
+    def _home(self, home: Home, asked: list[Asked], out: Rows, pool: Workers) -> None:
+        from kafkatool.engine.in_order import in_order
+
+        told: set[str | None] = set()
+        asks = [_PartitionAsk(self, home, one) for one in asked] if pool.count > 1 else []
+        elsewhere = in_order(pool, _elsewhere, asks)
+        for one in asked:
+            topic = one.named.partition.topic
+            if topic not in told and self._how.key is None and self._how.top is None:
+                self._telling.settings(one, out)
+                told.add(topic)
+            if asks:
+                self._take_over(*next(elsewhere)[1].result(), out)
+            else:
+                self.one_partition(home, one, out)
+
+    def one_partition(self, home: Home, one: Asked, out: Rows) -> None:
+        """Clean one, and tell what stands in the way."""
+        from kafkatool.engine.compaction.cleanable_log import CleanerStops
+
+        try:
+            self._partition(home, one, out)
+        except CleanerStops as error:
+            self._fail(f"{error}: the cleaner of a broker would give up here", ExitCode.FOUND)
+        except (Refused, UsageError):
+            raise
+        except (FileNotFoundError, KafkatoolError) as error:
+            self._fail(f"{one.named.partition.path}: {error}; left as it is", ExitCode.FAILED)
+
+    def recorded(self) -> tuple[RecordedTalk, RecordedRows]:
+        """From now on what is said is kept, and all is well so far."""
+        talk = RecordedTalk(self._talk.quiet, self._talk.verbose)
+        self._talk, self.exit_code = talk, ExitCode.OK
+        self._telling = self._telling.to(talk)
+        return talk, RecordedRows()
+
+    def _take_over(self, talk: RecordedTalk, written: RecordedRows, code: ExitCode, out: Rows) -> None:
+        talk.say_to(self._talk)
+        written.write_to(out)
+        if code is not ExitCode.OK and self.exit_code is not ExitCode.FAILED:
+            self.exit_code = code
+
+    def _partition(self, home: Home, one: Asked, out: Rows) -> None:
+        from kafkatool.engine.compaction.cleanable_log import open_cleanable
+
+        partition = one.named.partition
+        _refuse_leftovers(one.named)
+        watermark, is_assumed = self._watermark(home, one)
+        if is_assumed:
+            self._talk.note(f"{partition.directory}: no high watermark: the end of the log stands in")
+        log = open_cleanable(
+            partition.path,
+            log_start=one.named.log_start,
+            high_watermark=watermark,
+            now_ms=self._at_ms,
+            guest=self._guest,
+        )
+        self._clean(home, one, log, out)
+
+    def _clean(self, home: Home, one: Asked, log: CleanableLog, out: Rows) -> None:
+        from kafkatool.commands.arguments import parse_bytes
+        from kafkatool.engine.compaction.cleaner import Cleaning
+        from kafkatool.engine.compaction.key_life import KeyLife
+        from kafkatool.engine.compaction.passes import Work, compact, drop
+        from kafkatool.engine.compaction.placing import read_checkpoint
+        from kafkatool.engine.compaction.waste import Waste
+        from kafkatool.engine.fs import Disk
+
+        name, cleaner = one.named.partition.directory, one.cleaner
+        checkpoints = {(at.topic, at.partition): at.offset for at in read_checkpoint(home.path, self._guest)}
+        how = Cleaning(one.settings.config, self._at_ms, cleaner.capacity, self._guest, self._memory)
+        life = KeyLife(parse_bytes(self._how.key)) if self._how.key is not None else None
+        waste = Waste() if self._how.top is not None else None
+        with self._work_directory(home, name) as parent:
+            work = Work(Disk(), parent, name)
+            watching = life or waste
+            watch = watching.watch if watching is not None else None
+            done = compact(log, checkpoints.get(one.key), how, work, self._how.most, watch)
+            try:
+                if life is not None:
+                    self._telling.key(one.named, log, life, out)
+                elif waste is not None:
+                    self._telling.waste(one.named, waste, self._how.top or 0, out)
+                else:
+                    self._telling.passes(home, one, done, out)
+                    self._place(home, one.named, done, out)
+            finally:
+                drop(work.files, done.directory)
+
+    @contextmanager
+    def _work_directory(self, home: Home, name: str) -> Iterator[str | None]:
+        """Where passes write: where the copy is wanted, or beside the log directory."""
+        from kafkatool.engine.plan import refuse_backup_dir
+
+        if self._how.write_to is not None:
+            refuse_backup_dir(self._how.write_to, home.path)
+            os.makedirs(self._how.write_to, exist_ok=True)
+            if os.path.lexists(os.path.join(self._how.write_to, name)):
+                raise Refused(f"{os.path.join(self._how.write_to, name)}: is there already")
+            yield self._how.write_to
+        elif self._plan.apply or self._how.most != 1:
+            beside = os.path.dirname(os.path.abspath(home.path)) if self._plan.apply else None
+            with tempfile.TemporaryDirectory(prefix=".kafkatool-compact-", dir=beside) as directory:
+                yield directory
+        else:
+            yield None
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def _place(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
+        from kafkatool.commands.compact_rows import checksum_sentence
+        from kafkatool.engine.compaction.placing import write_partition
+        from kafkatool.engine.fs import Disk
+
+        partition = named.partition
+        is_placed = self._how.write_to is not None or self._plan.apply
+        found = (checksum_sentence(one.cleaned.counts) for one in done.passes)
+        if (words := next(filter(None, found), None)) is not None:
+            if is_placed:
+                raise Refused(f"{words}; nothing was written")
+            self._fail(words, ExitCode.FOUND)
+        if self._how.write_to is not None:
+            target = os.path.join(self._how.write_to, partition.directory)
+            write_partition(done, partition.path, target, Disk(), self._guest)
+            self._talk.note(f"{partition.directory}: written to {target}")
+        elif self._plan.apply and done.passes:
+            self._apply(home, named, done, out)
+
+    def _apply(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
+        from kafkatool.commands.plan_rows import conclude
+        from kafkatool.engine.compaction.placing import plan_swap
+
+        partition = named.partition
+        key = (partition.topic or "", partition.partition or 0)
+        plan = plan_swap(done, partition.path, home.path, key, self._guest)
+        conclude(plan, self._plan.applying(self._now_ms), self._talk, out, self._fmt, do_apply=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionAsk:
+    """One partition to clean, wherever that is done."""
+
+    work: _Work
+    home: Home
+    one: Asked
+
+    @property
+    def path(self) -> str:
+        return self.one.named.partition.path
+
+
+def _elsewhere(ask: _PartitionAsk) -> tuple[RecordedTalk, RecordedRows, ExitCode]:
+    """The same on another machine: what is said and written comes back."""
+    talk, written = ask.work.recorded()
+    ask.work.one_partition(ask.home, ask.one, written)
+    return talk, written, ask.work.exit_code
+
+
+def _refuse_leftovers(named: NamedPartition) -> None:
+    from kafkatool.engine.logdir import SegmentState
+
+    unfinished = (SegmentState.CLEANED, SegmentState.SWAP)
+    if any(one.state in unfinished for one in named.partition.segments):
+        raise KafkatoolError("a cleaning was interrupted: kafkatool recover finishes it")
+
+
+def _refuse_guesses(name: str, settings: TopicSettings, watermark_is_assumed: bool) -> None:
+    """Nothing is removed by a mere default."""
+    from kafkatool.commands.compact_telling import DECISIVE
+
+    if guessed := settings.uncertain(DECISIVE):
+        names = ", ".join(one.name for one in guessed)
+        raise Refused(f"{name}: {names}: only a default is known: say --set or --config")
+    if watermark_is_assumed:
+        raise Refused(f"{name}: the high watermark is not known: say --high-watermark N")

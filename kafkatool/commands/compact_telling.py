@@ -1,0 +1,157 @@
+"""What `compact` tells: settings, passes, the life of a key, the keys that waste most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkatool.commands.compact_rows import (
+    Cleaner,
+    for_people,
+    group_sentences,
+    map_sentence,
+    open_transactions,
+    pass_row,
+    range_row,
+    range_sentence,
+    stage_row,
+    transaction_sentence,
+    waste_rows,
+)
+from kafkatool.commands.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
+from kafkatool.commands.setting_rows import setting_row, settings_sentence
+from kafkatool.engine.compaction.map_in_parts import count_keys
+from kafkatool.engine.settings import Origin
+
+if TYPE_CHECKING:
+    from kafkatool.engine.compaction.cleanable_log import CleanableLog
+    from kafkatool.engine.compaction.key_life import KeyLife
+    from kafkatool.engine.compaction.passes import Compacted
+    from kafkatool.engine.compaction.waste import Waste
+    from kafkatool.engine.partitions import Home, NamedPartition
+    from kafkatool.engine.settings import Setting, TopicSettings
+    from kafkatool.engine.source import Guest
+    from kafkatool.engine.transactional_ids import TransactionalIds
+
+# What --apply must be sure of.
+DECISIVE = (
+    *("cleanup.policy", "delete.retention.ms", "min.compaction.lag.ms"),
+    *("segment.bytes", "segment.index.bytes", "index.interval.bytes"),
+)
+TOLD = (*DECISIVE, "max.compaction.lag.ms", "min.cleanable.dirty.ratio")
+OF_BROKERS = tuple(
+    f"log.cleaner.{name}" for name in ("enable", "dedupe.buffer.size", "threads", "io.buffer.load.factor")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A compacted partition, and what it goes by."""
+
+    named: NamedPartition
+    settings: TopicSettings
+    brokers: dict[str, Setting]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.named.partition.topic or "", self.named.partition.partition or 0
+
+    @property
+    def cleaner(self) -> Cleaner:
+        is_on, size, threads, factor = (one.value for one in self.brokers.values())
+        ratio = float(str(self.settings.config.values["min.cleanable.dirty.ratio"]))
+        count = int(str(threads))
+        return Cleaner(ratio, is_on is True and count > 0, int(str(size)), max(1, count), float(str(factor)))
+
+
+class Asking(NamedTuple):
+    """When, with how much memory, and where to look."""
+
+    at_ms: int
+    memory: int
+    guest: Guest
+    ids: TransactionalIds
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Rows go to stdout, sentences to stderr."""
+
+    _asking: Asking
+    _talk: Talk
+    _fmt: Format
+    _bytes_as: BytesFormat
+
+    def to(self, talk: Talk) -> Telling:
+        """The same, with sentences for somebody else."""
+        return Telling(self._asking, talk, self._fmt, self._bytes_as)
+
+    def settings(self, one: Asked, out: Rows) -> None:
+        settings = [*(one.settings.settings[name] for name in TOLD), *one.brokers.values()]
+        if self._fmt is Format.ndjson:
+            for setting in settings:
+                out.write(setting_row(one.settings.topic, setting))
+        elif self._talk.verbose:
+            self._talk.note(settings_sentence(one.settings.topic, settings))
+        else:
+            said = [setting for setting in settings if setting.origin is not Origin.DEFAULT]
+            words = settings_sentence(one.settings.topic, said)
+            rest = "" if len(said) == len(settings) else "; the rest by default, -v tells"
+            self._talk.note(words + rest)
+
+    def passes(self, home: Home, one: Asked, done: Compacted, out: Rows) -> None:
+        named, name, cleaner = one.named, one.named.partition.directory, one.cleaner
+        self._talk.note(range_sentence(name, done.dirty, cleaner))
+        transactions = self._open_transactions(home, named, done.before)
+        if not done.passes:
+            row = range_row(
+                named.partition, done.before, done.dirty, self._asking.at_ms, cleaner, transactions
+            )
+            self._write(row, named, out)
+        for number, each in enumerate(done.passes, 1):
+            row = range_row(
+                named.partition, done.before, each.dirty, self._asking.at_ms, cleaner, transactions
+            )
+            row = pass_row(row, number, each, cleaner, self._dirty_keys(done, number))
+            self._write(row, named, out)
+            if (words := map_sentence(name, row)) is not None:
+                self._talk.note(words)
+            for words in group_sentences(name, row) if self._talk.verbose else ():
+                self._talk.note(words)
+        if self._fmt is not Format.ndjson:
+            self._warn_of_transactions(named, transactions)
+
+    def _dirty_keys(self, done: Compacted, number: int) -> int | None:
+        """All keys of the dirty range; of later passes that are cut short they cannot be counted any more."""
+        offsets = done.passes[number - 1].cleaned.offsets
+        if not offsets.is_full:
+            return offsets.key_count
+        if number > 1:
+            return None
+        return count_keys(done.before, done.dirty, self._asking.guest, self._asking.memory)
+
+    def _open_transactions(self, home: Home, named: NamedPartition, log: CleanableLog) -> list[Row]:
+        # The state of all transactions may be large: it is read only where there is one to name.
+        is_any = bool(log.producers.open_transactions)
+        ids = self._asking.ids.near(home.log_dir) if is_any else {}
+        return open_transactions(named.partition, log, self._asking.at_ms, ids, self._asking.guest)
+
+    def _warn_of_transactions(self, named: NamedPartition, transactions: list[Row]) -> None:
+        for txn in transactions:
+            self._talk.warn(transaction_sentence(named.partition.directory, txn))
+
+    def key(self, named: NamedPartition, log: CleanableLog, life: KeyLife, out: Rows) -> None:
+        life.look_at_the_rest(log, self._asking.guest)
+        key = bytes_json(life.key, self._bytes_as)
+        for stage in sorted(life.stages, key=lambda one: one.offset):
+            self._write(stage_row(named.partition, key, stage), named, out)
+
+    def waste(self, named: NamedPartition, waste: Waste, most: int, out: Rows) -> None:
+        def show(key: bytes) -> object:
+            return bytes_json(key, self._bytes_as)
+
+        for row in waste_rows(named.partition, waste, most, show):
+            self._write(row, named, out)
+
+    def _write(self, row: Row, named: NamedPartition, out: Rows) -> None:
+        out.write(row if self._fmt is Format.ndjson else for_people(row, named.partition))

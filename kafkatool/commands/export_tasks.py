@@ -1,0 +1,108 @@
+"""`export` on many machines: a segment a task, each written where it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkatool.commands.export_runs import Export, refuse_same_names
+from kafkatool.commands.export_writers import opener
+from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.record_reading import Reading
+from kafkatool.commands.recorded import RecordedTalk
+from kafkatool.commands.render import BytesFormat
+from kafkatool.commands.visible_options import ExportFormat
+from kafkatool.engine.export_output import Done, Manifest, Origin
+from kafkatool.engine.findings import Severity
+from kafkatool.engine.fs import Disk
+from kafkatool.engine.in_order import in_order
+from kafkatool.engine.partition_walk import SegmentLog
+from kafkatool.engine.read_subject import Subject, logs_of
+from kafkatool.engine.source import Guest
+from kafkatool.engine.visibility import Hidden
+from kafkatool.engine.visible_records import Start
+from kafkatool.engine.worker_pool import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What all segments of an export share."""
+
+    chosen: RecordFilter
+    show_all: bool
+    max_batch_size: int
+    high_watermark: int | None
+    guest: Guest
+    fmt: ExportFormat
+    topics: tuple[str, ...]
+    bytes_as: BytesFormat
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAsk:
+    how: How
+    subject: Subject
+    log: SegmentLog
+    name: str
+    path: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAnswer:
+    """`done` is None where the log could not be read."""
+
+    done: Done | None
+    talk: RecordedTalk
+    hidden: Hidden
+    worst: Severity | None
+    failed: bool
+    failures: set[str]
+
+
+def export_segment(ask: SegmentAsk) -> SegmentAnswer:
+    """One segment into one file, wherever this runs."""
+    how, talk = ask.how, RecordedTalk()
+    reading = Reading(how.chosen, how.show_all, how.max_batch_size, how.high_watermark, how.guest, talk)
+    writers = opener(how.fmt, how.topics, how.bytes_as, reading)
+    export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
+    # Other segments were not read before it: what is open there is looked up.
+    stream = reading.stream(ask.subject, start=Start(ask.log, 0))
+    done = export.write_segment(stream, ask.log, ask.path, ask.origin)
+    return SegmentAnswer(
+        done, talk, reading.hidden, reading.outcome.worst, reading.outcome.failed, reading.failures
+    )
+
+
+def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], directory: str) -> None:
+    """The same files and manifest as `Export.into_directory` writes."""
+    refuse_same_names(subjects)
+    export.make_directory(directory)
+    manifest = Manifest(export.files, directory)
+    for ask, answer in in_order(pool, export_segment, _asks(export, how, subjects, directory, manifest)):
+        found = answer.result()
+        reading = export.reading
+        found.talk.say_to(reading.talk)
+        reading.hidden.counts.update(found.hidden.counts)
+        reading.failures |= found.failures
+        reading.outcome.failed |= found.failed
+        if found.worst is not None:
+            reading.outcome.met_severity(found.worst)
+        if found.done is not None:
+            reading.shown += found.done.rows
+            export.tally.files += 1
+            manifest.put(ask.name, found.done)
+
+
+def _asks(
+    export: Export, how: How, subjects: list[Subject], directory: str, manifest: Manifest
+) -> Iterator[SegmentAsk]:
+    for subject in subjects:
+        export.make_directory(os.path.join(directory, subject.name))
+        for log in logs_of(subject.named, wanted=how.chosen.wanted):
+            name = os.path.join(subject.name, f"{log.base_offset:020d}.{export.extension}")
+            origin = export.origin(log, subject)
+            if origin is not None and not export.is_done(manifest, name, origin):
+                yield SegmentAsk(how, subject, log, name, os.path.join(directory, name), origin)

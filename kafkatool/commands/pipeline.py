@@ -1,0 +1,11 @@
+"""`kafkatool pipeline`: the logs of many brokers as tables, run after run."""
+
+from __future__ import annotations
+
+# In the order of `kafkatool pipeline --help`; each is a module `pipeline_…` beside this one.
+SUBCOMMANDS = {
+    "run": "Audit log directories into Parquet tables, on Spark.",
+    "collect": "Do a broker's part of that on the broker, without Spark.",
+    "report": "Summarise an audit, or compare two.",
+}
+HELP = """Audit the logs of many brokers into Parquet tables, run after run, and compare two runs."""

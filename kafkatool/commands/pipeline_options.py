@@ -1,0 +1,123 @@
+"""What `pipeline run` and `pipeline collect` share: settings, and what is told of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.options import SetOpt
+from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kafkatool.commands.options import CommonOptions
+    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.lake.run import PipelineRun, RunSummary
+    from kafkatool.engine.partitions import Found, Home
+    from kafkatool.engine.settings import Sources
+    from kafkatool.engine.source import Guest
+
+RUN_COLUMNS = (
+    Column("roots", "ROOTS", Look.number),
+    Column("partitions", "PARTITIONS", Look.number),
+    Column("segments", "SEGMENTS", Look.number),
+    Column("segments_read", "READ", Look.number),
+    Column("size", "SIZE", Look.size),
+    Column("batches", "BATCHES", Look.number),
+    Column("records", "RECORDS", Look.number),
+    Column("findings", "FINDINGS", Look.number),
+    Column("worst", "WORST"),
+    Column("run", "RUN"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """How logs are judged, and what is kept."""
+
+    deep: Annotated[bool, typer.Option("--deep", help="Decompress every batch and decode every record.")] = (
+        False
+    )
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now",
+            metavar="TIME",
+            show_default=False,
+            help="The moment at which retention and compaction are judged; by default what the clock says.",
+        ),
+    ] = None
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", metavar="FILE", show_default=False, help="Settings of topics, or a server.properties."
+        ),
+    ] = None
+    settings: SetOpt = None
+    keep: Annotated[
+        int, typer.Option("--keep", metavar="N", min=1, help="How many runs stay in the directory.")
+    ] = 2
+
+    def prepared(self, paths: list[str], out: str, common: CommonOptions) -> PipelineRun:
+        """A run that is ready to go. Raises UsageError and Refused."""
+        from time import time_ns
+
+        from kafkatool.commands.arguments import parse_time
+        from kafkatool.engine.lake.run import PipelineRun, RunRequest
+        from kafkatool.engine.verify import Request
+
+        clock = time_ns() // 1_000_000
+        guest = common.guest()
+        request = RunRequest(
+            tuple(paths),
+            out,
+            clock if self.now is None else parse_time(self.now, clock),
+            Request(deep=self.deep, guest=guest),
+            self._sources_of(paths, guest),
+            self.keep,
+        )
+        return PipelineRun(request)
+
+    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Found], Sources]:
+        from kafkatool.commands.broker_options import BrokerOptions
+
+        broker = BrokerOptions(config=self.config)
+        return lambda home, found: broker.sources(home, found, paths, self.settings or [], guest)
+
+
+def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:
+    """The one row of a run, what went wrong, and how it ends."""
+    with rows(fmt, RUN_COLUMNS, raw=raw) as out:
+        out.write(run_row(summary))
+    for failure in summary.failures:
+        talk.warn(failure)
+    for note in summary.notes:
+        talk.note(note)
+    if summary.failures:
+        return ExitCode.FAILED
+    return ExitCode.FOUND if summary.worst is not None and summary.worst >= least else ExitCode.OK
+
+
+def run_row(summary: RunSummary) -> Row:
+    from kafkatool.engine.findings import Severity
+
+    worst = summary.worst
+    return {
+        "kind": "audit",
+        "run": summary.directory,
+        "roots": summary.roots,
+        "partitions": summary.partitions,
+        "segments": summary.segments,
+        "segments_read": summary.segments_read,
+        "size": summary.size,
+        "size_read": summary.size_read,
+        "batches": summary.batches,
+        "records": summary.records,
+        "findings": sum(count for severity, count in summary.findings.items() if severity),
+        **{severity.label: summary.findings[severity] for severity in reversed(Severity)},
+        "worst": None if worst is None else worst.label,
+        "failures": summary.failures,
+    }

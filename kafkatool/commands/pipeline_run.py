@@ -1,0 +1,76 @@
+"""`kafkatool pipeline run`: the audit of a fleet, on Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
+from kafkatool.commands.pipeline_options import AuditOptions
+from kafkatool.commands.render import Format
+from kafkatool.commands.spark_options import ConfOpt, SparkOptions
+from kafkatool.errors import UsageError
+
+EPILOG = epilog(
+    {
+        "kafkatool pipeline run --out /srv/lake a=/mnt/a/data b=/mnt/b/data": "two brokers' disks",
+        "kafkatool pipeline run --out /srv/lake '/mnt/brokers/*/data'": "many, each called by its path",
+        "kafkatool pipeline run --out /srv/lake /srv/parts/*": "what brokers have collected themselves",
+        "kafkatool pipeline run --spark spark://head:7077 --out /srv/lake /mnt/*/data": "on a cluster",
+    },
+    4,
+    5,
+)
+
+
+def pipeline_run(
+    *,
+    roots: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ROOT...",
+            show_default=False,
+            help="A log directory, server.properties, a quoted glob, or what `pipeline collect` wrote; "
+            "LABEL=ROOT names it.",
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--out", metavar="LAKE", show_default=False, help="Where the tables are, run after run."
+        ),
+    ],
+    audit: AuditOptions,
+    spark: Annotated[
+        str,
+        typer.Option(
+            "--spark",
+            metavar="MASTER",
+            help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
+        ),
+    ] = "local[*]",
+    conf: ConfOpt = None,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
+    common: CommonOptions,
+) -> None:
+    """Check every log of many brokers and write Parquet tables of what there is, partitioned by topic.
+
+    segments, batches, findings, producers, and topics with sizes, codecs, formats, times, what retention
+    would delete and compaction save. A second run into the same LAKE reads only segments that are new or have
+    changed. LAKE/current is the last complete run: a run that is killed changes nothing, and the next one
+    clears up behind it. On a cluster, roots and LAKE are paths that every executor sees. Exit code 4 means
+    findings, as of `verify`.
+    """
+    from kafkatool.commands.pipeline_options import tell_run
+
+    if not roots:
+        raise UsageError("no ROOT given: name log directories, or what `pipeline collect` wrote")
+    least, talk = severity(fail_on), common.talk()
+    prepared = audit.prepared(roots, output, common)
+    where = SparkOptions(spark, conf)
+    with where.workers(0, None, talk, "audit", None) as (pool, advance):
+        summary = prepared.run(pool, advance)
+    raise typer.Exit(tell_run(summary, fmt, talk, least, raw=raw))

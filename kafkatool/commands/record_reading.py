@@ -1,0 +1,225 @@
+"""What `cat` and `export` share: which records are shown, what is said of the others, and how it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkatool.commands.arguments import Control
+from kafkatool.commands.dump_request import METADATA_TOPIC, Outcome
+from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
+from kafkatool.commands.options import PathOptions
+from kafkatool.commands.render import Talk
+from kafkatool.engine.findings import Severity
+from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.partitions import find_partitions
+from kafkatool.engine.paths import STDIN
+from kafkatool.engine.read_subject import Subject, subjects_of
+from kafkatool.engine.scan import Batch
+from kafkatool.engine.source import Guest
+from kafkatool.engine.transactions import Fate
+from kafkatool.engine.visibility import Hidden, Rule
+from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
+from kafkatool.format import kinds
+from kafkatool.format.columns import RecordColumns
+from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.record import Record
+
+VISIBLE_KEYS = (
+    *("producer_id", "producer_epoch", "partition_leader_epoch", "is_control", "txn"),
+    *("above_high_watermark", "below_log_start"),
+)
+"""What rows of records have here besides those of dump-log."""
+_FATES = [fate.label for fate in Fate]
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Reading:
+    """One run of a command that shows records."""
+
+    chosen: RecordFilter
+    show_all: bool
+    max_batch_size: int
+    high_watermark: int | None
+    guest: Guest
+    talk: Talk
+    outcome: Outcome = field(default_factory=Outcome)
+    hidden: Hidden = field(default_factory=Hidden)
+    shown: int = 0
+    failures: set[str] = field(default_factory=set)
+    """What could not be read, as it was told."""
+    stdin: str | None = None
+    """Where standard input is kept; it is called `-`."""
+    _place: Callable[[str], Place] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._place = cache(lambda path: Place.of(STDIN if path == self.stdin else path, self.guest))
+
+    @property
+    def takes_everything(self) -> bool:
+        """Whether nothing was asked for that could leave something out."""
+        return self.chosen == RecordFilter()
+
+    def subjects(self, where: PathOptions) -> list[Subject]:
+        """The partitions that were named; what could not be read of them is said."""
+        expansion = where.expand()
+        found = find_partitions(expansion.targets, self.guest)
+        for problem in [*expansion.problems, *found.problems]:
+            self.fail(problem)
+        subjects = list(subjects_of(found.homes, self.high_watermark))
+        self._say_what_is_guessed(subjects)
+        if any(one.partition.topic == METADATA_TOPIC for one in subjects):
+            self.talk.warn(f"{METADATA_TOPIC}: may show credentials and sensitive configs")
+        return subjects
+
+    def topics(self, subjects: list[Subject]) -> list[str]:
+        """By their real names, where directories have them cut."""
+        paths = (os.path.join(one.partition.path, kinds.LOG.name) for one in subjects)
+        return sorted({topic for path in paths if (topic := self.place(path).topic) is not None})
+
+    def _say_what_is_guessed(self, subjects: list[Subject]) -> None:
+        if self.show_all or self.high_watermark is not None:
+            return
+        names = [one.name for one in subjects if one.limits.high_watermark is None]
+        if names:
+            self.talk.note(f"{_some(names)}: no high watermark on this disk: read to the end of the log")
+
+    def stream(
+        self,
+        subject: Subject,
+        *,
+        start: Start | None = None,
+        follows: bool = False,
+        advance: Callable[[int], None] | None = None,
+    ) -> RecordStream:
+        return RecordStream(
+            subject,
+            self.guest,
+            wanted=self.chosen.wanted,
+            start=start,
+            follows=follows,
+            waits=follows and not self.show_all,
+            max_batch_size=self.max_batch_size,
+            max_inflated=self.max_batch_size,
+            say=self.talk.note,
+            warn=self.talk.warn,
+            fail=self.fail,
+            advance=advance,
+        )
+
+    def fail(self, problem: str) -> None:
+        """Something cannot be read: said once, and the rest is shown."""
+        if problem not in self.failures:
+            self.talk.warn(problem)
+        self.failures.add(problem)
+        self.outcome.failed = True
+
+    def place(self, path: str) -> Place:
+        return self._place(path)
+
+    def rows(self, piece: Piece, *, counts: bool = True) -> Rows:
+        """Which records of a piece are shown; those that a rule hides are counted."""
+        chosen = self._chosen(piece)
+        if self.show_all:
+            return chosen
+        rule = piece.judged.rule[chosen]
+        if self.chosen.control is Control.only:
+            rule = np.where(rule == Rule.CONTROL, Rule.SHOWN, rule).astype(np.uint8)
+        if counts:
+            self.hidden.add(rule)
+        shown: Rows = chosen[rule == Rule.SHOWN]
+        return shown
+
+    def _chosen(self, piece: Piece) -> Rows:
+        """The same as RecordFilter.takes, for many at once; only content is looked at one by one."""
+        columns, judged, chosen = piece.columns, piece.judged, self.chosen
+        takes = np.ones(len(columns), dtype=np.bool_)
+        wanted = chosen.wanted
+        if wanted.from_offset is not None:
+            takes &= columns.offset >= wanted.from_offset
+        if wanted.to_offset is not None:
+            takes &= columns.offset < wanted.to_offset
+        if wanted.from_ms is not None:
+            takes &= columns.timestamp_ms >= wanted.from_ms
+        if wanted.to_ms is not None:
+            takes &= columns.timestamp_ms < wanted.to_ms
+        if chosen.producer_id is not None:
+            takes &= ((columns.batches.producer_id == chosen.producer_id) & (columns.batches.magic == 2))[
+                columns.batch
+            ]
+        if chosen.control is not None:
+            takes &= (judged.is_control == (chosen.control is Control.only))[columns.batch]
+        rows = np.flatnonzero(takes)
+        return self._with_content(columns, rows) if chosen.asks_for_content else rows
+
+    def _with_content(self, columns: RecordColumns, rows: Rows) -> Rows:
+        """Those whose key and headers are asked for; sizes spare most of the looking."""
+        chosen = self.chosen
+        if chosen.keys:
+            rows = rows[np.isin(columns.key_size[rows], [len(key) for key in chosen.keys])]
+        if chosen.headers:
+            rows = rows[columns.headers_count[rows] > 0]
+        found = [
+            row
+            for row in rows.tolist()
+            if chosen.takes_content(columns.key(row), columns.headers(row) if chosen.headers else ())
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def met(self, bad: Bad) -> None:
+        """Say what is damaged; the walk goes on."""
+        place = self.place(bad.log.path)
+        if bad.damage is not None:
+            damage = in_flight(bad.damage, bad.source, bad.log.path)
+        else:
+            assert bad.batch is not None
+            assert bad.error is not None
+            damage = bad_records(bad.batch, bad.error)
+        self.outcome.met(damage)
+        if damage.severity is Severity.NOTE:
+            self.talk.detail(damage_sentence(place, damage))
+        else:
+            self.talk.warn(damage_sentence(place, damage))
+
+    def say_hidden(self) -> None:
+        """How many records each rule hid."""
+        lost = self.hidden.counts[Rule.UNKNOWN]
+        if lost:
+            self.talk.warn(f"hidden: {lost} unknown, as the damage may hold the end of their transactions")
+        sentence = self.hidden.sentence()
+        if sentence:
+            self.talk.note(f"hidden, as from a consumer of committed records: {sentence}; --all shows them")
+
+
+def visible_row(place: Place, piece: Piece, row: int, batch: Batch, record: Record) -> dict[str, object]:
+    """A record's row of NDJSON, with what is known of its visibility."""
+    found = record_row(place, batch, record, payload=True)
+    if isinstance(batch.header, LegacyHeader):
+        found["sequence"] = None
+    number, judged = piece.columns.batch[row], piece.judged
+    return found | {
+        "producer_id": getattr(batch.header, "producer_id", None),
+        "producer_epoch": getattr(batch.header, "producer_epoch", None),
+        "partition_leader_epoch": getattr(batch.header, "partition_leader_epoch", None),
+        "is_control": bool(judged.is_control[number]),
+        "txn": _FATES[judged.fate[number]],
+        "above_high_watermark": bool(judged.above_high_watermark[row]),
+        "below_log_start": bool(judged.below_log_start[row]),
+    }
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def log_bytes(subjects: Iterable[Subject]) -> int:
+    """What there is to read, for a progress bar."""
+    return sum(subject.named.log_bytes for subject in subjects)

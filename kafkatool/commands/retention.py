@@ -1,0 +1,380 @@
+"""`kafkatool retention`: which segments a broker would delete, why the others stay, and how to free space."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.broker_options import BrokerOptions
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
+from kafkatool.commands.render import Column, Format, Row, Rows, Talk, rows
+from kafkatool.commands.spark_options import SparkOptions
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.partitions import Home
+    from kafkatool.engine.plan import Plan
+    from kafkatool.engine.retention_logs import Judged
+    from kafkatool.engine.settings import Sources
+    from kafkatool.engine.source import Guest
+    from kafkatool.engine.worker_pool import Workers
+
+EPILOG = epilog(
+    {
+        "kafkatool retention /var/lib/kafka/data/orders-0": "every segment: does it go, and if not, why",
+        "kafkatool retention --at now+3d /var/lib/kafka/data": "the same in three days",
+        "kafkatool retention --set retention.ms=3600000 /var/lib/kafka/data": "what if it were an hour",
+        "kafkatool retention --forecast 7d server.properties": "bytes over the next week",
+        "kafkatool retention --free 200G server.properties": "the smallest changes that free so much",
+        "kafkatool retention --apply --move-to /mnt/kept server.properties": "do it now, a broker being down",
+        "kafkatool retention --purge --apply /var/lib/kafka/data": "unlink what was deleted long enough ago",
+    },
+    5,
+)
+
+_STEPS = 24
+_MOST_WAYS = 10
+
+
+def retention(
+    where: PathOptions,
+    plan: PlanOptions,
+    broker: BrokerOptions,
+    *,
+    remote_offset: Annotated[
+        int | None,
+        typer.Option(
+            "--remote-offset",
+            metavar="N",
+            show_default=False,
+            help="Highest offset in remote storage, for one partition of a tiered topic.",
+        ),
+    ] = None,
+    check_times: Annotated[
+        bool,
+        typer.Option(
+            "--check-times", help="Read every batch, and say where a time index does not tell its time."
+        ),
+    ] = False,
+    forecast: Annotated[
+        str | None,
+        typer.Option(
+            "--forecast",
+            metavar="DURATION",
+            show_default=False,
+            help="When segments go, and bytes over time, if records keep coming as they did for so long.",
+        ),
+    ] = None,
+    free: Annotated[
+        str | None,
+        typer.Option(
+            "--free",
+            metavar="SIZE",
+            show_default=False,
+            help="The smallest changes of settings that free this much, with the commands to set and undo.",
+        ),
+    ] = None,
+    move_to: Annotated[
+        str | None,
+        typer.Option(
+            "--move-to",
+            metavar="DIR",
+            show_default=False,
+            help="Move segments to DIR/TOPIC-PARTITION/ instead of renaming them to .deleted.",
+        ),
+    ] = None,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge", help="Only unlink .deleted files older than file.delete.delay.ms; no way back."
+        ),
+    ] = False,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    where_to_run: SparkOptions,
+    common: CommonOptions,
+) -> None:
+    """Tell what the next retention check of a broker deletes, segment by segment, and why the rest stays.
+
+    Decided as a broker does: first what lies below the log start offset, then by retention.bytes, then by
+    retention.ms, oldest first, until the first segment that stays. A setting comes from --set, --config, the
+    metadata on the same disk, a server.properties, or Kafka's defaults; what decided is told with where it
+    comes from. With --apply, on a directory that no broker uses, files are renamed to .deleted, as a broker
+    does, which frees nothing yet: a broker unlinks them when it starts, or --purge does it. Never by a mere
+    default, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell from a
+    disk whether the cleaner has given it up: then nothing goes until a restart.
+    """
+    speak = common.talk()
+    if plan.undo_instead(where, "retention", speak, fmt):
+        return
+    modes = [forecast is not None, free is not None, purge, move_to is not None]
+    if sum(modes) > 1 or (plan.apply and (forecast or free)):
+        raise UsageError(
+            "--forecast, --free, --move-to and --purge go one at a time; the first two only tell"
+        )
+    work = _Work(common.guest(), speak, plan, broker, fmt=fmt, raw=raw)
+    work.judge_with(remote_offset, check_times=check_times)
+    work.find(where)
+    if purge:
+        work.purge()
+    else:
+        with where_to_run.workers(1, 1, speak, "reading", work.size) as (work.pool, work.advance):
+            if forecast is not None:
+                work.forecast(forecast)
+            elif free is not None:
+                work.free(free)
+            else:
+                work.delete(move_to)
+    raise typer.Exit(work.exit_code)
+
+
+class _Work:
+    def __init__(
+        self, guest: Guest, speak: Talk, plan: PlanOptions, broker: BrokerOptions, *, fmt: Format, raw: bool
+    ) -> None:
+        from kafkatool.commands.plan_rows import now_ms
+
+        self._guest, self._talk, self._plan = guest, speak, plan
+        self._broker = broker
+        self._fmt, self._raw = fmt, raw
+        self._now_ms = now_ms()
+        self.exit_code = ExitCode.OK
+        self.pool: Workers
+        self.advance: Callable[[int], None]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs that are meant."""
+        return sum(named.log_bytes for home in self._homes for named in home.partitions)
+
+    def judge_with(self, remote_offset: int | None, *, check_times: bool) -> None:
+        """Settle the moment, and what nobody can read from the disk."""
+        from kafkatool.engine.retention_logs import Judging
+
+        number, _is_assumed = self._broker.watermark(None)
+        at_end = self._broker.high_watermark == "end"
+        moment = self._broker.moment(self._now_ms)
+        if self._plan.apply and moment > self._now_ms:
+            raise UsageError("--at a time to come is for telling: --apply does what is due by now")
+        self._how = Judging(moment, number, at_end, remote_offset, check_times)
+
+    def find(self, where: PathOptions) -> None:
+        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.paths import FileTarget
+
+        expansion = where.expand()
+        for target in expansion.targets:
+            if isinstance(target, FileTarget):
+                raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        found = find_partitions(expansion.targets, self._guest)
+        for problem in [*expansion.problems, *found.problems]:
+            self._fail(problem)
+        self._found, self._homes, self._paths = found, found.homes, where.paths or []
+        count = sum(len(home.partitions) for home in found.homes)
+        if self._how.remote_offset is not None and count != 1:
+            raise UsageError("--remote-offset takes one partition")
+        if self._how.high_watermark is not None and count != 1:
+            raise UsageError("--high-watermark N takes one partition")
+
+    def _fail(self, message: str) -> None:
+        self._talk.warn(message)
+        self.exit_code = ExitCode.FAILED
+
+    # --- judging --------------------------------------------------------------------------------------
+
+    def _sources(self, home: Home) -> Sources:
+        given = self._plan.settings or []
+        return self._broker.sources(home, self._found, self._paths, given, self._guest)
+
+    def _judge(self, home: Home) -> list[Judged]:
+        from kafkatool.engine.in_order import in_order
+        from kafkatool.engine.retention_logs import JudgeAsk, judge_one
+        from kafkatool.errors import KafkatoolError
+
+        judged = []
+        sources, log_dir = self._sources(home), home.log_dir
+        asks = [JudgeAsk(one.partition, log_dir, sources, self._how, self._guest) for one in home.partitions]
+        for ask, answer in in_order(self.pool, judge_one, asks):
+            try:
+                judged.append(answer.result())
+            except UsageError:
+                raise
+            except (FileNotFoundError, KafkatoolError) as error:
+                self._fail(f"{ask.path}: {error}; left as it is")
+            self.advance(sum(one.log.size for one in ask.partition.live_segments if one.log))
+        self._tell_settings(judged)
+        return judged
+
+    def _tell_settings(self, judged: list[Judged]) -> None:
+        from kafkatool.commands.setting_rows import setting_row, settings_sentence
+
+        topics = {one.partition.topic: one for one in judged if one.is_asked}
+        with self._rows(()) as out:
+            for topic, one in topics.items():
+                if self._fmt is Format.ndjson:
+                    for setting in one.decisive:
+                        out.write(setting_row(topic, setting))
+                else:
+                    self._talk.note(settings_sentence(topic, one.decisive))
+                if one.settings.ignored:
+                    self._talk.note(f"{topic}: set, but not known here: {', '.join(one.settings.ignored)}")
+        assumed = [one.partition.directory for one in judged if one.is_asked and one.watermark_is_assumed]
+        if assumed:
+            names = ", ".join(assumed[:3]) + (f" and {len(assumed) - 3} more" if len(assumed) > 3 else "")
+            self._talk.note(f"no high watermark for {names}: the end of the log stands in")
+
+    @contextmanager
+    def _rows(self, columns: tuple[Column, ...]) -> Iterator[Rows]:
+        """Where rows go: nowhere in a table or CSV without columns for them."""
+        if columns or self._fmt is Format.ndjson:
+            with rows(self._fmt, columns, raw=self._raw) as out:
+                yield out
+        else:
+            yield _Nowhere()
+
+    def _named(self, row: Row, one: Judged) -> Row:
+        return row if self._fmt is Format.ndjson else {**row, "partition_name": one.partition.directory}
+
+    # --- deleting -------------------------------------------------------------------------------------
+
+    def delete(self, move_to: str | None) -> None:
+        """Show the verdicts, directory by directory, and with --apply act on them."""
+        from kafkatool.commands.retention_rows import VERDICT_COLUMNS, gone_sentence, verdict_row
+        from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
+
+        for home in self._homes:
+            judged = self._judge(home)
+            with self._rows(VERDICT_COLUMNS) as out:
+                for one in judged:
+                    for verdict in one.outcome.verdicts:
+                        out.write(self._named(verdict_row(one, verdict, self._how.now_ms), one))
+            gone = [one for one in judged if one.outcome.deleted]
+            check_ms = max((one.check_ms for one in gone), default=0)
+            delay_ms = max((one.delay_ms for one in gone), default=0)
+            count, freed = sum(len(one.outcome.deleted) for one in gone), sum(one.freed() for one in gone)
+            self._talk.note(gone_sentence(home.path, count, freed, check_ms, delay_ms))
+            if self._plan.apply:
+                refuse_guesses(judged)
+            plan = plan_deletion(home.path, judged, self._guest, self._now_ms, move_to)
+            self._refuse_early(plan, move_to)
+            self._conclude(plan, gone, move_to)
+
+    def _refuse_early(self, plan: Plan, move_to: str | None) -> None:
+        """Refuse before directories for what is moved are made."""
+        from kafkatool.engine.fs import Disk
+        from kafkatool.engine.plan import refuse_backup_dir, refuse_if_unsafe
+
+        if self._plan.apply and move_to is not None and plan.steps:
+            refuse_backup_dir(move_to, plan.log_dir)
+            refuse_if_unsafe(plan, Disk(), self._plan.applying(self._now_ms))
+
+    def _conclude(self, plan: Plan, gone: list[Judged], move_to: str | None) -> None:
+        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.engine.fs import Disk
+        from kafkatool.engine.retention_plan import move_directories
+
+        if self._plan.apply and move_to is not None:
+            files = Disk()
+            for directory in move_directories(gone, move_to):
+                files.make_directory(directory)
+                files.sync_directory(os.path.dirname(os.path.abspath(directory)))
+        is_shown = self._fmt is Format.table and self._talk.verbose
+        with self._rows(STEP_COLUMNS if is_shown else ()) as out:
+            for step in plan.steps:
+                size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
+                write_row(out, step_row(step, size), self._fmt)
+            how = self._plan.applying(self._now_ms)
+            conclude(plan, how, self._talk, out, self._fmt, do_apply=self._plan.apply)
+
+    def purge(self) -> None:
+        """Unlink what was deleted, or say what that would be."""
+        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.engine.retention_plan import plan_purge
+
+        with self._rows(STEP_COLUMNS) as out:
+            for home in self._homes:
+                sources = self._sources(home)
+                delays = [
+                    (one.partition, sources.of(one.partition.topic).config.number("file.delete.delay.ms"))
+                    for one in home.partitions
+                ]
+                plan = plan_purge(home.path, delays, self._how.now_ms)
+                for step in plan.steps:
+                    write_row(out, step_row(step, os.path.getsize(step.path)), self._fmt)
+                how = self._plan.applying(self._now_ms)
+                conclude(plan, how, self._talk, out, self._fmt, do_apply=self._plan.apply)
+
+    # --- looking ahead ----------------------------------------------------------------------------------
+
+    def _everything(self) -> list[Judged]:
+        return [one for home in self._homes for one in self._judge(home)]
+
+    def forecast(self, text: str) -> None:
+        from kafkatool.commands.arguments import parse_duration
+        from kafkatool.commands.render import human_size
+        from kafkatool.commands.retention_rows import (
+            DEPARTURE_COLUMNS,
+            FORECAST_COLUMNS,
+            bar,
+            departure_row,
+            forecast_row,
+        )
+        from kafkatool.engine.retention_forecast import forecast
+
+        duration_ms = parse_duration(text)
+        if duration_ms < _STEPS:
+            raise UsageError(f"--forecast {text}: too short to look at")
+        judged = self._everything()
+        found = forecast(judged, self._how.now_ms, duration_ms, _STEPS)
+        if self._fmt is not Format.csv:
+            with self._rows(DEPARTURE_COLUMNS) as out:
+                for departure in found.departures:
+                    out.write(self._named(departure_row(departure), departure.judged))
+        largest = max(point.size for point in found.points)
+        with self._rows(FORECAST_COLUMNS) as out:
+            for point in found.points:
+                row = forecast_row(point)
+                drawn = {"bar": bar(point.size, largest)} if self._fmt is Format.table else {}
+                out.write({**row, **drawn})
+        self._talk.note(
+            f"{human_size(found.bytes_a_day)} a day come in, by the timestamps of the last {text}"
+        )
+
+    def free(self, text: str) -> None:
+        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.render import human_duration, human_size
+        from kafkatool.commands.retention_rows import CHANGE_COLUMNS, change_row
+        from kafkatool.engine.retention_free import changes_that_free
+
+        wanted = parse_size(text)
+        if not wanted:
+            raise UsageError(f"--free {text}: that is nothing")
+        judged = self._everything()
+        ways = changes_that_free(judged, wanted, self._how.now_ms)
+        waits = {one.partition.topic: one.check_ms + one.delay_ms for one in judged}
+        shown = []
+        with self._rows(CHANGE_COLUMNS) as out:
+            for rank, way in enumerate(ways[:_MOST_WAYS], 1):
+                for change in way:
+                    row = change_row(rank, change, waits[change.topic])
+                    shown.append(row)
+                    within = {"within": human_duration(waits[change.topic])}
+                    out.write(row if self._fmt is Format.ndjson else {**row, **within})
+        if self._fmt is Format.table:
+            for row in shown:
+                print(f"\n# rank {row['rank']}\n{row['set_command']}\n# and back\n{row['undo_command']}")
+        most = sum(change.freed for change in ways[0]) if ways else 0
+        if most < wanted:
+            self._fail(f"no change of retention frees {human_size(wanted)} here; at most {human_size(most)}")
+
+
+class _Nowhere:
+    """Where rows go that have no place in a table of other columns."""
+
+    def write(self, row: Row) -> None: ...
+
+    def close(self) -> None: ...

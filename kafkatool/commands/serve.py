@@ -1,0 +1,142 @@
+"""`kafkatool serve`: log directories, read by any Kafka client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.serve_options import NetworkOptions, ShownOptions
+from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.partitions import Found
+    from kafkatool.engine.serve.catalog import Catalog
+    from kafkatool.engine.serve.partitions import ServedPartition
+
+EPILOG = epilog(
+    {
+        "kafkatool serve /var/lib/kafka/data": "every topic of a disk, to clients on this machine",
+        "kafkatool serve --list /var/lib/kafka/data": "what would be served, and how far",
+        "kafkatool serve --listen 127.0.0.1:0 --format ndjson orders-0": "one partition, on any free port",
+        "kafkatool serve --rename orders-0.f00-delete=orders-before /var/lib/kafka/data": "a deleted topic",
+        "kafkatool serve --skip-damage --listen 0.0.0.0:9093 --tls-cert server.pem --users users data": (
+            "over a network, around damage"
+        ),
+    },
+    5,
+)
+
+COLUMNS = (
+    Column("topic", "TOPIC"),
+    Column("partition", "PARTITION", Look.number),
+    Column("state", "STATE"),
+    Column("log_start_offset", "START", Look.number),
+    Column("last_stable_offset", "STABLE", Look.number),
+    Column("high_watermark", "HIGH WATERMARK", Look.number),
+    Column("log_end_offset", "END", Look.number),
+    Column("segments", "SEGMENTS", Look.number),
+    Column("size", "SIZE", Look.size),
+    Column("note", "NOTE", blank=""),
+)
+
+
+def serve(
+    where: PathOptions,
+    *,
+    shown: ShownOptions,
+    network: NetworkOptions,
+    only_list: Annotated[bool, typer.Option("--list", help="Show what would be served, and stop.")] = False,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    common: CommonOptions,
+) -> None:
+    """Serve log directories to Kafka clients, read-only, over Kafka's own protocol.
+
+    Any consumer can read every partition: kcat, the console consumer, client libraries, MirrorMaker. Records
+    go from the page cache to the socket by sendfile(2). Groups can be joined and offsets committed, beginning
+    with those on the disk; nothing is ever written to the directories. The cluster's ACLs do not apply here.
+    """
+    from kafkatool.engine.partitions import find_partitions
+    from kafkatool.engine.paths import FileTarget
+
+    speak, guest = common.talk(), common.guest()
+    expansion = where.expand()
+    if files := [one.path for one in expansion.targets if isinstance(one, FileTarget)]:
+        raise UsageError(f"{files[0]}: serve takes directories")
+    choice, how = shown.choice(), shown.serving(guest)
+    settings = network.settings()
+    found = find_partitions(expansion.targets, guest)
+    for problem in [*expansion.problems, *found.unread]:
+        speak.warn(problem)
+    from kafkatool.engine.serve.catalog import make_catalog
+
+    catalog = make_catalog(found, choice, how)
+    _tell_catalog(catalog, speak)
+    if not catalog.topics:
+        raise UsageError("there is nothing to serve here")
+    if only_list:
+        with rows(fmt, COLUMNS, raw=raw) as writer:
+            shown_rows = [_row(one) for one in catalog.partitions()]
+            for row in shown_rows:
+                writer.write(row)
+        is_whole = all(row["log_end_offset"] is not None for row in shown_rows) and not found.unread
+        raise typer.Exit(ExitCode.OK if is_whole else ExitCode.FAILED)
+    from kafkatool.commands.serve_running import Session
+
+    if network.offsets_file is not None:
+        _refuse_inside(network.offsets_file, found)
+    session = Session(settings, network, choice, how, found, catalog, guest, speak, fmt)
+    session.run()
+
+
+def _tell_catalog(catalog: Catalog, speak: Talk) -> None:
+    for note in catalog.notes:
+        speak.note(note)
+    for word, count in sorted(catalog.left_out.items()):
+        partitions, them = ("partition", "it") if count == 1 else ("partitions", "them")
+        speak.note(f"left out: {count} {word} {partitions}; --include {word} serves {them}")
+
+
+def _refuse_inside(path: str, found: Found) -> None:
+    from kafkatool.engine.read_subject import is_inside
+
+    for home in found.homes:
+        if is_inside(path, home.path):
+            raise Refused(f"--offsets-file {path}: it is in {home.path}, where nothing is ever written")
+
+
+def _row(partition: ServedPartition) -> Row:
+    assert partition.partition is not None
+    row: dict[str, object] = {
+        "kind": "served",
+        "topic": partition.topic,
+        "partition": partition.number,
+        "directory": partition.partition.path,
+        "state": str(partition.partition.state),
+    }
+    try:
+        state = partition.state()
+    except KafkatoolError as error:
+        return {**row, **dict.fromkeys(_FACTS), "note": str(error)}
+    return {
+        **row,
+        "log_start_offset": state.log_start,
+        "last_stable_offset": state.last_stable,
+        "high_watermark": state.high_watermark,
+        "log_end_offset": state.log_end,
+        "checkpointed_high_watermark": partition.checkpointed,
+        "open_transactions": len(state.open_transactions),
+        "aborted_transactions": len(state.aborted),
+        "segments": len(state.segments),
+        "size": sum(one.end for one in state.segments),
+        "note": "; ".join(partition.remarks()) or None,
+    }
+
+
+_FACTS = (
+    *("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
+    *("checkpointed_high_watermark", "open_transactions", "aborted_transactions", "segments", "size"),
+)

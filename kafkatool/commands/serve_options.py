@@ -1,0 +1,312 @@
+"""The options of `serve`: what is shown, to whom, over which address, and how much anybody may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kafkatool.engine.serve.catalog import Choice
+    from kafkatool.engine.serve.connections import Limits
+    from kafkatool.engine.serve.partitions import Serving
+    from kafkatool.engine.serve.sasl import Authentication
+    from kafkatool.engine.serve.server import Address, Settings
+    from kafkatool.engine.source import Guest
+
+
+class StableOffset(StrEnum):
+    """What --last-stable-offset takes."""
+
+    log = "log"
+    end = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOptions:
+    """What of the directories is served."""
+
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include",
+            metavar="WORDS",
+            show_default=False,
+            help="Serve these too: deleted, stray, future, internal; several with commas.",
+        ),
+    ] = None
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="DIR=TOPIC",
+            show_default=False,
+            help="Serve this partition directory as a partition of TOPIC: the way to read a deleted one.",
+        ),
+    ] = None
+    high_watermark: Annotated[
+        str | None,
+        typer.Option(
+            "--high-watermark",
+            metavar="checkpoint|end|N",
+            show_default=False,
+            help="How far consumers may read; by default to the end, with --follow to the checkpoint.",
+        ),
+    ] = None
+    last_stable_offset: Annotated[
+        StableOffset,
+        typer.Option(
+            "--last-stable-offset",
+            help="Where readers of committed records stop: at open transactions of the log, or at the end.",
+        ),
+    ] = StableOffset.log
+    skip_damage: Annotated[
+        bool,
+        typer.Option("--skip-damage", help="Leave damaged batches out instead of failing at them; verifies."),
+    ] = False
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Check every checksum of a segment before it is served; else only what no clean shutdown "
+            "vouches for.",
+        ),
+    ] = False
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on as the logs grow: a broker may be writing to them.")
+    ] = False
+
+    def choice(self) -> Choice:
+        """Raises UsageError."""
+        import os
+
+        from kafkatool.engine.serve.catalog import INCLUDABLE, Choice
+        from kafkatool.format.names import topic_problem
+
+        words = [word.strip() for text in self.include or () for word in text.split(",") if word.strip()]
+        for word in words:
+            if word not in INCLUDABLE:
+                raise UsageError(f"--include {word!r} is not known: {', '.join(INCLUDABLE)}")
+        renames: dict[str, str] = {}
+        for text in self.rename or ():
+            directory, equals, topic = text.rpartition("=")
+            if not equals or not directory:
+                raise UsageError(f"--rename {text}: write DIR=TOPIC")
+            if problem := topic_problem(topic):
+                raise UsageError(f"--rename {text}: no topic can have that name: {problem}")
+            renames[os.path.normpath(directory)] = topic
+        return Choice(frozenset(words), renames)
+
+    def serving(self, guest: Guest) -> Serving:
+        """Raises UsageError."""
+        from kafkatool.engine.serve.partitions import Serving
+
+        wanted = self.high_watermark or ("checkpoint" if self.follow else "end")
+        if wanted not in ("checkpoint", "end") and not (wanted.isascii() and wanted.isdigit()):
+            raise UsageError(f"--high-watermark {wanted!r}: write checkpoint, end or an offset")
+        return Serving(
+            guest,
+            high_watermark=int(wanted) if wanted.isdigit() else None,
+            uses_checkpoint=wanted == "checkpoint",
+            ignores_transactions=self.last_stable_offset is StableOffset.end,
+            verifies=self.verify or self.skip_damage,
+            skips_damage=self.skip_damage,
+            follows=self.follow,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """Where it is served, and to whom."""
+
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Other addresses than loopback need TLS, --users or --insecure. Port 0: any that is free.",
+        ),
+    ] = "127.0.0.1:9092"
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            "--advertise",
+            metavar="HOST:PORT",
+            show_default=False,
+            help="The address that clients are told to connect to, for port-forwards; else the one in use.",
+        ),
+    ] = None
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen on any address without TLS or a login.")
+    ] = False
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-cert", metavar="PEM", show_default=False, help="Certificate chain: turns on TLS."
+        ),
+    ] = None
+    tls_key: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-key", metavar="PEM", show_default=False, help="Its private key, if not in the same file."
+        ),
+    ] = None
+    tls_client_ca: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-client-ca",
+            metavar="PEM",
+            show_default=False,
+            help="Clients must have a certificate of this authority (mutual TLS).",
+        ),
+    ] = None
+    users: Annotated[
+        str | None,
+        typer.Option(
+            "--users",
+            metavar="FILE",
+            show_default=False,
+            help="Who may log in by SASL PLAIN or SCRAM: lines name:password[:topic,topic*], mode 0600.",
+        ),
+    ] = None
+    cluster_id: Annotated[
+        str,
+        typer.Option(
+            "--cluster-id",
+            metavar="ID",
+            help="The cluster id that clients are told; `disk` for that of the directory.",
+        ),
+    ] = "kafkatool-serve"
+    offsets_file: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets-file",
+            metavar="FILE",
+            show_default=False,
+            help="Keep what groups commit in this file, outside of the directories; else only in memory.",
+        ),
+    ] = None
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            show_default=False,
+            help="Serve counters in Prometheus' text under /metrics.",
+        ),
+    ] = None
+    no_sendfile: Annotated[
+        bool, typer.Option("--no-sendfile", help="Copy records through this process, as with TLS.")
+    ] = False
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections at once.")
+    ] = 2048
+    max_connections_per_address: Annotated[
+        int,
+        typer.Option("--max-connections-per-address", metavar="N", min=1, help="Likewise, from one address."),
+    ] = 1024
+    max_request: Annotated[
+        str, typer.Option("--max-request", metavar="SIZE", help="Largest request to take.")
+    ] = "4M"
+    idle_timeout: Annotated[
+        float,
+        typer.Option(
+            "--idle-timeout", metavar="SECONDS", min=1, help="Close connections that ask nothing for so long."
+        ),
+    ] = 600.0
+
+    def settings(self) -> Settings:
+        """Raises UsageError, or Refused where strangers could read everything."""
+        from kafkatool.engine.serve.server import Settings
+
+        listen, context = parse_address(self.listen), self._tls()
+        is_open = not is_loopback(listen.host)
+        if is_open and context is None and self.users is None and not self.insecure:
+            raise Refused(
+                f"--listen {self.listen}: whoever reaches this address could read everything; "
+                "use --tls-cert, --users, or --insecure if that is meant"
+            )
+        if self.metrics and not is_loopback(parse_address(self.metrics).host) and not self.insecure:
+            raise Refused(f"--metrics {self.metrics}: not a loopback address; --insecure if that is meant")
+        return Settings(
+            listen,
+            None if self.advertise is None else parse_address(self.advertise),
+            context,
+            self._authentication(is_private=context is not None or not is_open),
+            self._limits(),
+            not self.no_sendfile,
+        )
+
+    def _limits(self) -> Limits:
+        from kafkatool.commands.arguments import parse_size
+        from kafkatool.engine.serve.connections import Limits
+
+        return Limits(
+            frame_bytes=parse_size(self.max_request),
+            connections=self.max_connections,
+            connections_of_address=self.max_connections_per_address,
+            idle_seconds=self.idle_timeout,
+        )
+
+    def _authentication(self, *, is_private: bool) -> Authentication:
+        from kafkatool.engine.serve.access import read_credentials
+        from kafkatool.engine.serve.sasl import PLAIN, SCRAMS, Authentication
+
+        by_certificate = self.tls_client_ca is not None
+        if self.users is None:
+            return Authentication(names_by_certificate=by_certificate)
+        credentials = read_credentials(self.users)
+        if by_certificate and not any(one.password for one in credentials.values()):
+            return Authentication(credentials, names_by_certificate=True)
+        # A password in the clear over a network is no secret any more.
+        plain = (PLAIN,) if is_private or self.insecure else ()
+        return Authentication(credentials, (*plain, *SCRAMS))
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self.tls_cert is None:
+            if self.tls_key or self.tls_client_ca:
+                raise UsageError("--tls-key and --tls-client-ca need --tls-cert")
+            return None
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.tls_cert, self.tls_key, password=_no_password)
+            if self.tls_client_ca is not None:
+                context.load_verify_locations(self.tls_client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except (OSError, ssl.SSLError) as error:
+            named = ", ".join(filter(None, (self.tls_cert, self.tls_key, self.tls_client_ca)))
+            raise UsageError(f"{named}: {error.strerror or error}") from None
+        return context
+
+
+def _no_password() -> str:
+    raise UsageError("--tls-key: the key is protected by a password: decrypt it first")
+
+
+def parse_address(text: str) -> Address:
+    """`127.0.0.1:9092`, `[::1]:9092`, `host:9092`. Raises UsageError."""
+    from kafkatool.engine.serve.server import Address
+
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise UsageError(f"{text!r} is not an address: write HOST:PORT, for example 127.0.0.1:9092")
+    return Address(host, int(port))
+
+
+def is_loopback(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

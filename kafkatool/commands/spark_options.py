@@ -1,0 +1,89 @@
+"""`--spark`: the same command on a Spark cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkatool.commands.render import Talk
+from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.worker_pool import Workers
+
+Advance = Callable[[int], None]
+RunningPool = AbstractContextManager[tuple["Workers", Advance]]
+"""Workers to run on, and whom to tell of bytes that are done."""
+
+SparkOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        show_default=False,
+        help="Run on Spark: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://: untested).",
+    ),
+]
+ConfOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", metavar="KEY=VALUE", show_default=False, help="A setting of Spark, for example its memory."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where a job runs, if not in processes of this machine."""
+
+    spark: SparkOpt = None
+    conf: ConfOpt = None
+
+    @contextmanager
+    def workers(
+        self, jobs: int, most: int | None, talk: Talk, label: str, total: int | None
+    ) -> Iterator[tuple[Workers, Advance]]:
+        """A pool to run on, and whom to tell of bytes that are done."""
+        if self.spark is None:
+            if self.conf:
+                raise UsageError("--conf is for Spark: say --spark too")
+            from kafkatool.engine.worker_pool import workers
+
+            # The pool comes first: processes are forked before anything starts a thread.
+            with workers(jobs, most) as pool, talk.progress(label, total) as advance:
+                yield pool, advance
+            return
+        from kafkatool.spark.workers import SparkWorkers
+
+        with (
+            self.session(self.spark, talk) as session,
+            talk.progress(label, total) as advance,
+            SparkWorkers(session, advance) as on_spark,
+        ):
+            yield on_spark, _nobody
+
+    @contextmanager
+    def session(self, master: str, talk: Talk) -> Iterator[Any]:
+        """A session of Spark. Raises KafkatoolError where there can be none."""
+        from kafkatool.spark.session import open_session
+
+        with open_session(master, self.settings(), talk.note) as session:
+            yield session
+
+    def settings(self) -> dict[str, str]:
+        """What --conf says. Raises UsageError."""
+        found = {}
+        for text in self.conf or ():
+            key, equals, value = text.partition("=")
+            if not equals or not key.startswith("spark."):
+                raise UsageError(f"--conf {text!r} is not spark.NAME=VALUE")
+            found[key] = value
+        return found
+
+
+def _nobody(_size: int) -> None:
+    """Spark's own tasks tell how far they are."""

@@ -1,0 +1,169 @@
+"""`kafkatool sql`: the questions that Kafka itself cannot answer, in one line."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkatool.commands.options import BytesOpt, CommonOptions, RawOpt, epilog
+from kafkatool.commands.render import BytesFormat, Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.spark_options import ConfOpt, SparkOptions
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EPILOG = epilog(
+    {
+        "kafkatool sql \"SELECT utf8(value) FROM records WHERE json(value, 'customer_id') = 42\" DIR": (
+            "all messages of a customer"
+        ),
+        'kafkatool sql "SELECT topic, codec, sum(size) FROM batches GROUP BY ALL ORDER BY 3 DESC" DIR': (
+            "bytes by topic and codec"
+        ),
+        'kafkatool sql --format parquet -o late "SELECT * FROM records WHERE timestamp > now()" DIR': (
+            "records from the future, as Parquet files"
+        ),
+        'kafkatool sql --spark spark://head:7077 "SELECT count(*) FROM records" a=/mnt/a b=/mnt/b': (
+            "on a cluster, over two brokers"
+        ),
+    },
+)
+_SETTINGS = {"spark.driver.maxResultSize": "256m", "spark.sql.shuffle.partitions": "8"}
+
+
+class SqlFormat(StrEnum):
+    """How the result is written."""
+
+    table = "table"
+    ndjson = "ndjson"
+    csv = "csv"
+    parquet = "parquet"
+
+
+def sql(
+    *,
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            show_default=False,
+            help="Spark's SQL over the views records, batches and segments; utf8(bytes) and "
+            "json(bytes, 'a.b') read keys and values.",
+        ),
+    ],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...",
+            show_default=False,
+            help="Log directories, partitions, files, server.properties or quoted globs; "
+            "LABEL=PATH names a root.",
+        ),
+    ] = None,
+    show_all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every record of the log, not only what a consumer of committed ones gets."
+        ),
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="DIR", show_default=False, help="Where --format parquet writes."
+        ),
+    ] = None,
+    spark: Annotated[
+        str,
+        typer.Option(
+            "--spark",
+            metavar="MASTER",
+            help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
+        ),
+    ] = "local[*]",
+    conf: ConfOpt = None,
+    fmt: Annotated[SqlFormat, typer.Option("--format", help="How the result is written.")] = SqlFormat.table,
+    how: BytesOpt = BytesFormat.utf8,
+    raw: RawOpt = False,
+    common: CommonOptions,
+) -> None:
+    """Ask any log directory with SQL, on Spark: embedded, or on a cluster.
+
+    records has what `cat` shows: root, topic, partition, segment, offset, timestamp, key, value, headers
+    and more; batches has every batch header, and a row with an error where there is damage; segments
+    has a row a segment. Filters on topic, partition, offset and timestamp spare the reading of what they rule
+    out, and columns that the query does not name are not decoded. Nothing is ever changed.
+    """
+    if not paths:
+        raise UsageError("no PATH given: name a log directory")
+    if (fmt is SqlFormat.parquet) != (output is not None):
+        raise UsageError(
+            "--format parquet writes to a directory: both --format parquet and -o DIR, or neither"
+        )
+    talk, guest = common.talk(), common.guest()
+    _look_first(query, paths, guest, talk)
+    where = SparkOptions(spark, [*(f"{key}={value}" for key, value in _SETTINGS.items()), *(conf or [])])
+    with where.session(spark, talk) as session:
+        from kafkatool.spark.queries import open_views, run_query, write_query
+
+        open_views(session, query, paths, show_all=show_all, cache_keep=guest.cache_keep)
+        if output is not None:
+            write_query(session, query, output)
+            talk.note(f"{output}: written")
+            raise typer.Exit(ExitCode.OK)
+        table = run_query(session, query)
+    _show(table, Format(str(fmt)), how, raw=raw)
+    raise typer.Exit(ExitCode.OK)
+
+
+def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> None:
+    """Say what cannot be read, before Spark is started for it."""
+    from kafkatool.commands.dump_request import METADATA_TOPIC
+    from kafkatool.spark.planning import find_subjects
+    from kafkatool.spark.query_text import refuse_writing
+
+    refuse_writing(query)
+    found = find_subjects(paths, guest)
+    for problem in found.problems:
+        talk.warn(problem)
+    if any(subject.partition.topic == METADATA_TOPIC for _root, subject in found.subjects) and (
+        "records" in query.lower()
+    ):
+        talk.warn(f"{METADATA_TOPIC}: may show credentials and sensitive configs")
+
+
+def _show(table: Any, fmt: Format, how: BytesFormat, *, raw: bool) -> None:
+    from kafkatool.spark.queries import rows_of
+
+    columns = tuple(
+        Column(field.name, field.name.upper(), Look.number if _is_number(field.type) else Look.text)
+        for field in table.schema
+    )
+    with rows(fmt, columns, raw=raw, how=how) as out:
+        for row in rows_of(table):
+            shown: Row = {name: _plain(value) for name, value in row.items()}
+            out.write({"kind": "row", **shown} if fmt is Format.ndjson else shown)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON and columns take: times as text, exact numbers as text."""
+    import datetime
+    import decimal
+
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, datetime.date | datetime.timedelta | decimal.Decimal):
+        return str(value)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return value
