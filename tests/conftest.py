@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.kafka import peers
 from tests.kafka.broker import Broker
+
+# A shell without job control starts what runs in its background with interrupts ignored, and children inherit
+# that; some tests are about interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
 

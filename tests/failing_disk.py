@@ -17,7 +17,7 @@ import stat
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 
@@ -72,7 +72,8 @@ class _Disk:
                 answer, error = self._answer(opcode, node, body), 0
             except OSError as problem:
                 answer, error = b"", -(problem.errno or errno.EIO)
-            os.write(device, _ANSWER.pack(_ANSWER.size + len(answer), error, unique) + answer)
+            with suppress(FileNotFoundError):  # whoever asked has gone
+                os.write(device, _ANSWER.pack(_ANSWER.size + len(answer), error, unique) + answer)
 
     def _answer(self, opcode: int, node: int, body: bytes) -> bytes:
         match opcode:
@@ -121,15 +122,20 @@ class _Disk:
 
 
 @contextmanager
-def failing_disk(mount: Path, files: dict[str, bytes], bad: BadRanges) -> Iterator[Path]:
-    """Mount these files; reading any of the bad byte ranges fails with EIO. Skips without root or FUSE."""
+def failing_disk(
+    mount: Path, files: dict[str, bytes], bad: BadRanges, *, read_only: bool = True
+) -> Iterator[Path]:
+    """Mount these files; reading any of the bad byte ranges fails with EIO. Skips without root or FUSE.
+
+    Without `read_only` they can be opened for writing, which then fails.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         device = os.open("/dev/fuse", os.O_RDWR)
     except OSError as problem:
         pytest.skip(f"a file system that fails needs FUSE: {problem.strerror}")
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
-    if libc.mount(b"kafkatool", os.fsencode(mount), b"fuse", 0x1 | 0x2 | 0x4, options) != 0:
+    if libc.mount(b"kafkatool", os.fsencode(mount), b"fuse", int(read_only) | 0x2 | 0x4, options) != 0:
         os.close(device)
         pytest.skip(f"mounting needs root: {os.strerror(ctypes.get_errno())}")
     server = threading.Thread(target=_Disk(files, bad).serve, args=(device,), daemon=True)

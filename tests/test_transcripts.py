@@ -20,7 +20,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_shell_examples_print_what_they_show(path: Path, directory: Path) -> None:
     written = path.read_text()
     assert commands(written), "no example at all"
-    assert mask(replay(written, directory)) == mask(written), "if this is right: python -m tests.transcripts"
+    assert mask(replay(written, directory)) == mask(written), "if this is right: make transcripts"
 
 
 def test_only_what_a_file_system_decides_is_left_out_of_the_comparison() -> None:

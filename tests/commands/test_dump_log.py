@@ -8,6 +8,7 @@ import io
 import json
 import multiprocessing
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -15,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import snappy
 
 from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
+from kafkatool.format.checksum import crc32c
+from kafkatool.format.compression import compress
 from tests.cli import run
 from tests.goldens import FIXTURES
 from tests.logs import LOG, TIME, batches, write_log
@@ -155,6 +159,29 @@ def test_damage_decides_about_the_exit_code_in_every_format(tmp_path: Path, fmt:
     assert run("dump-log", "--format", fmt, "--fail-on", "loss", str(torn)).exit_code == 0
 
 
+def test_the_next_command_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    path = damaged(tmp_path / "two words")
+    assert [shlex.split(row["fix"]) for row in rows(path) if row["kind"] == "damage"] == [
+        ["kafkatool", "dump-log", "--from", "9", str(path.parent)],
+        ["kafkatool", "verify", "-v", str(path.parent)],
+    ]
+
+
+def test_what_is_none_of_kafkas_files_is_passed_over_and_nothing_else_is_a_usage_error(
+    partition: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("nothing of Kafka's")
+    assert run("dump-log", "--format", "ndjson", str(other)).exit_code == 2
+    result = run("dump-log", "--format", "ndjson", str(other), str(partition / LOG))
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 20)
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.index", "00000000000000000000.snapshot"])
+def test_a_side_file_that_is_gone_was_not_dumped(partition: Path, name: str) -> None:
+    assert run("dump-log", "--fail-on", "loss", "--files", str(partition / name)).exit_code == 3
+
+
 def test_in_kafkas_text_damage_is_told_on_stderr_only(tmp_path: Path) -> None:
     result = run("dump-log", str(damaged(tmp_path)))
     assert b"bad_crc" in result.stderr
@@ -170,7 +197,48 @@ def test_a_bomb_is_too_large_and_the_rest_is_shown(tmp_path: Path) -> None:
     path = write_log(tmp_path / "t-0", bomb + after)
     found = rows("--print-data-log", "--max-batch-size", "1M", path)
     assert [row["kind"] for row in found] == ["damage", "record"]
-    assert found[0]["class"] == "too_large"
+    assert (found[0]["class"], found[0]["severity"]) == ("too_large", "degraded")
+    assert found[0]["fix"] == f"kafkatool dump-log --max-batch-size 1G --print-data-log {path}"
+
+
+def test_a_tail_tells_the_damage_that_made_it_short(tmp_path: Path) -> None:
+    large = write_batch([NewRecord(None, bytes(2 << 20), TIME)], codec=Codec.ZSTD)
+    path = write_log(tmp_path / "t-0", large + write_batch([NewRecord(b"k", b"v", TIME)], base_offset=1))
+    found = rows("--print-data-log", "--max-batch-size", "1M", "--tail", "2", path)
+    assert [row["kind"] for row in found] == ["damage", "record"]
+    done = run("cat", "--max-batch-size", "1M", "--tail", "2", str(path))
+    assert (done.exit_code, done.stdout) == (4, b"v\n")
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+def test_a_batch_that_inflates_to_gigabytes_takes_little_memory(tmp_path: Path, codec: Codec) -> None:
+    path = write_log(
+        tmp_path / "t-0", bomb(codec) + write_batch([NewRecord(b"k", b"v", TIME)], base_offset=1)
+    )
+    for command in (["dump-log", "--print-data-log", "--format", "ndjson"], ["cat", "--format", "ndjson"]):
+        # Address space: the interpreter, its libraries and some copies of 64 MiB.
+        limited = ["prlimit", f"--as={700 << 20}", sys.executable, "-m", "kafkatool"]
+        done = subprocess.run([*limited, *command, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 4, done.stderr
+        assert "too_large" in done.stdout + done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["offset"] == 1
+
+
+def bomb(codec: Codec) -> bytes:
+    """A batch with a matching checksum whose records are two gigabytes of zeros."""
+    zeros = bytes(64 << 20)
+    if codec is Codec.SNAPPY:  # a block tells its size, and may lie
+        block = b"\x80\x80\x80\x80\x08" + bytes(snappy.compress(zeros))[4:]
+        body = compress(codec, b"") + len(block).to_bytes(4, "big") + block
+    elif codec is Codec.LZ4:
+        whole = compress(codec, zeros)
+        body = whole[:7] + whole[7:-4] * 32 + bytes(4)
+    else:  # several members, or frames, are one stream
+        body = compress(codec, zeros) * 32
+    plain = write_batch([NewRecord(None, b"", TIME)], attributes=codec)
+    length = (HEADER_SIZE - 12 + len(body)).to_bytes(4, "big")
+    rest = plain[21:HEADER_SIZE] + body
+    return plain[:8] + length + plain[12:17] + int(crc32c(rest)).to_bytes(4, "big") + rest
 
 
 def test_standard_input_is_a_log(partition: Path) -> None:

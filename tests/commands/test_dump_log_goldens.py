@@ -36,7 +36,10 @@ def check(golden: Golden) -> None:
         assert text.startswith(golden.stdout), golden.id
         return
     assert text == golden.stdout, golden.id
-    assert sorted(talk.split("\n")) == sorted(golden.stderr.strip("\n").split("\n")), golden.id
+    ours_told, theirs_told = talk.split("\n"), golden.stderr.strip("\n").split("\n")
+    if any("," in word for word in golden.args):  # Kafka keeps the reports of several files in no order
+        ours_told, theirs_told = sorted(ours_told), sorted(theirs_told)
+    assert ours_told == theirs_told, golden.id
 
 
 def test_there_are_goldens_of_every_release() -> None:

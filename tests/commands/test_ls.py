@@ -187,6 +187,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(log_dir: Path) -> Non
     result = run("--format", "ndjson", log_dir)
     assert result.exit_code == 3
     assert "meta.properties" in result.stderr
+    assert f"{log_dir}: meta.properties cannot be read; " in run(log_dir).stderr
     assert len(result.stdout.splitlines()) == 7
 
 

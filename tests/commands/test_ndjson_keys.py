@@ -10,6 +10,7 @@ import pytest
 
 from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
 from kafkatool.commands.ndjson_keys import ROW_KINDS
+from kafkatool.commands.record_reading import VISIBLE_KEYS
 from kafkatool.commands.side_rows import SIDE_KEYS
 from kafkatool.commands.verify_rows import FINDING_KEYS
 from kafkatool.engine.findings import FindingClass, Severity
@@ -17,6 +18,7 @@ from kafkatool.format.batch import Codec
 from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
+from tests.serving import served
 from tests.transcripts import prepare
 
 Row = dict[str, object]
@@ -43,17 +45,46 @@ def _rows(log_dir: Path) -> Iterator[Row]:
     files = [str(path) for path in sorted(log_dir.rglob("*")) if path.is_file()]
     for options in ([], ["--deep-iteration"], ["--print-data-log"], ["--print-data-log", "--redact"]):
         yield from _run("dump-log", *options, *files)
+    yield from _run("cat", "--all", str(log_dir))
     for view in ("--topics", "--partitions", "--segments", "--files", "--space"):
         yield from _run("ls", view, str(log_dir))
+    yield from _run("stats", str(log_dir))
+    yield from _run("stats", "--deep", "--what-if", "zstd", "--by", "topic", str(log_dir))
     yield from _run("verify", str(log_dir))
     for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):
         yield from _run("lookup", "--explain", *sought, str(log_dir))
     yield from _run("rebuild-index", str(log_dir))
     yield from _run("recover", str(log_dir))
+    for options in ([], ["--free", "500"], ["--forecast", "7d"]):
+        yield from _run("retention", "--at", "2026-03-01T10:00:00Z", *options, str(log_dir))
+    for options in ([], ["--key", "order-6"], ["--top", "3"]):
+        yield from _run("compact", "--set", "cleanup.policy=compact", *options, str(log_dir))
+    yield from _cache_rows(log_dir)
+    part = str(log_dir.parent / "part")
+    for _ in range(2):
+        yield from _run("pipeline", "collect", "--jobs", "1", "-o", part, f"a={log_dir}")
+    yield from _run("pipeline", "report", part)
+    yield from _run("pipeline", "report", part, part)
+    bench = str(log_dir.parent / "bench")
+    result = str(log_dir.parent / "bench.json")
+    options = ["--num-records", "1000", "--no-limits", "--on-live-volume", "--out", result]
+    yield from _run("bench", "append", *options, bench)
+    yield from _run("bench", "compare", result, result)
+
+
+def _cache_rows(log_dir: Path) -> Iterator[Row]:
+    for view in ("--topics", "--partitions", "--segments", "--files"):
+        yield from _run("cache-map", view, "--watch", "--rounds", "1", str(log_dir))
+    yield from _run("cache-map", "--pages", "--groups", str(log_dir))
+    yield from _run("cache-map", "--warm", str(log_dir))
+    yield from _run("serve", "--list", str(log_dir))
+    with served(log_dir) as running:
+        yield running.row
+    yield running.summary
 
 
 def _run(command: str, *arguments: str) -> list[Row]:
-    done = run(command, "--format", "ndjson", *arguments)
+    done = run(command, *arguments, "--format", "ndjson")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -86,7 +117,7 @@ def test_times_are_whole_milliseconds(rows: list[Row]) -> None:
 
 def test_the_key_lists_of_csv_are_those_of_the_manual() -> None:
     assert tuple(ROW_KINDS["batch"].keys) == BATCH_KEYS
-    assert tuple(ROW_KINDS["record"].keys) == RECORD_KEYS
+    assert tuple(ROW_KINDS["record"].keys) == RECORD_KEYS + VISIBLE_KEYS
     assert tuple(ROW_KINDS["damage"].keys) == DAMAGE_KEYS
     assert tuple(ROW_KINDS["finding"].keys) == FINDING_KEYS
     for name, keys in SIDE_KEYS.items():

@@ -6,6 +6,12 @@ import base64
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -26,6 +32,8 @@ from kafkatool.commands.render import (
     ndjson,
     printable,
 )
+from tests.cli import run
+from tests.logs import batches, write_log
 
 
 @pytest.mark.parametrize(
@@ -169,3 +177,35 @@ def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str
     with Talk().progress("reading", 10) as advance:
         advance(5)
     assert capsys.readouterr().err == ""
+
+
+def on_a_terminal(*words: str, stdout: bool) -> tuple[str, str]:
+    """What a command writes where stderr, and if asked stdout, is a terminal: stdout, and the screen."""
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafkatool", *words],
+        stdout=terminal if stdout else subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "40"},
+    )
+    os.close(terminal)
+    seen = b""
+    with suppress(OSError):  # how a terminal ends
+        while piece := os.read(screen, 1 << 16):
+            seen += piece
+    os.close(screen)
+    return process.communicate(timeout=60)[0].decode() if not stdout else "", seen.decode()
+
+
+@pytest.mark.parametrize("command", ["stats", "verify"])
+def test_progress_on_a_terminal_leaves_results_where_they_belong(command: str, tmp_path: Path) -> None:
+    partition = tmp_path / "with-a-name-that-is-longer-than-the-terminal-is-wide-0"
+    write_log(partition, b"".join(batches(3)))
+    words = command, "--jobs", "1", str(partition)
+    plain = run(*words).stdout.decode()
+    first = plain.splitlines()[0]
+    assert len(first) > 40
+    written, seen = on_a_terminal(*words, stdout=False)
+    assert (written, first in seen) == (plain, False)
+    assert command in seen  # the bar
+    assert first in on_a_terminal(*words, stdout=True)[1]

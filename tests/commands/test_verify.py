@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkatool.engine import verify_log, verify_partition
-from kafkatool.engine.source import BLOCK, FileSource, Guest
+from kafkatool.commands.verify import one_line_a_partition, until_interrupted
+from kafkatool.engine.paths import expand
+from kafkatool.engine.scrub import Scrub
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.worker_pool import Workers, workers
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition
@@ -109,17 +113,30 @@ def test_any_number_of_jobs_prints_the_same(log_dir: Path, jobs: str) -> None:
 def test_a_sample_says_that_it_is_one_and_is_the_same_every_time(log_dir: Path) -> None:
     write_partition(log_dir / "other-0", segments=20)
     first = run("verify", "--sample", "30%", str(log_dir))
-    assert b"sampled: 30% of the data" in first.stdout
+    assert b"sampled: 30% of the data asked for, " in first.stdout
     assert run("verify", "--sample", "0.3", str(log_dir)).stdout == first.stdout
     row = summary("--sample", "30%", log_dir)
     assert row["sample"] == 0.3
+    assert 0 < row["size"] < row["total_size"]
     assert 0 < row["segments"] < 23
+
+
+def test_a_sample_is_sure_only_of_itself(log_dir: Path) -> None:
+    done = run("verify", "--sample", "50%", str(log_dir))
+    assert done.exit_code == 0
+    assert done.stdout.endswith(b"; nothing is wrong in the sample\n")
 
 
 def test_a_sample_of_everything_finds_what_there_is(log_dir: Path) -> None:
     flip(log_of(log_dir, 1), 3 * SIZE + 100)
     found = rows("--sample", "100%", log_dir)
     assert [row.get("class") for row in found] == ["bit_flip", None]
+
+
+def test_a_sample_in_which_there_is_nothing_proves_nothing(log_dir: Path) -> None:
+    done = run("verify", "--sample", "0.0001%", str(log_dir))
+    assert done.exit_code == 2
+    assert b"the sample is empty" in done.stderr
 
 
 # --- the nightly state ------------------------------------------------------------------------------------
@@ -192,27 +209,137 @@ def test_a_state_file_among_a_brokers_files_is_refused(log_dir: Path) -> None:
 
 def test_a_file_that_is_no_state_is_not_overwritten(log_dir: Path, state: Path) -> None:
     state.write_text("dear diary")
-    assert run("verify", "--state", str(state), str(log_dir)).exit_code == 3
+    done = run("verify", "--state", str(state), str(log_dir))
+    assert done.exit_code == 3
+    assert b"not a state file" in done.stderr
     assert state.read_text() == "dear diary"
+
+
+def test_an_empty_file_is_a_state_that_knows_nothing(log_dir: Path, state: Path) -> None:
+    state.touch()
+    assert summary("--state", state, log_dir)["skipped_segments"] == 0
+    assert summary("--state", state, log_dir)["skipped_segments"] == 2
+
+
+def test_a_damaged_state_is_told_and_made_anew(log_dir: Path, state: Path) -> None:
+    summary("--state", state, log_dir)
+    os.truncate(state, state.stat().st_size // 2)
+    done = run("verify", "--state", str(state), str(log_dir))
+    assert done.exit_code == 0
+    assert b"damaged: everything is read anew" in done.stderr
+    assert summary("--state", state, log_dir)["skipped_segments"] == 2
+
+
+def test_a_number_that_changed_in_the_state_is_not_believed(log_dir: Path, state: Path) -> None:
+    summary("--state", state, log_dir)
+    state.write_text(state.read_text().replace(f'"batches": {SEGMENT}', '"batches": "x"', 1))
+    assert summary("--state", state, log_dir)["skipped_segments"] == 1
+
+
+def test_a_place_for_the_state_that_cannot_be_written_is_told_at_once(log_dir: Path, tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere" / "state.json", Path("/proc/state.json"), tmp_path):
+        done = run("verify", "--state", str(place), str(log_dir))
+        assert (done.exit_code, done.stdout) == (3, b"")
+        assert str(place) in done.stderr.decode()
+
+
+def test_a_state_that_cannot_be_saved_at_the_end_hides_no_finding(log_dir: Path, state: Path) -> None:
+    flip(log_of(log_dir, 0), 100)
+    scrub = Scrub(str(state), deep=False)
+    shutil.rmtree(state.parent)
+    check = Verification(expand([str(log_dir)]).targets, Request(), scrub)
+    with workers(1) as pool:
+        assert len(list(check.findings(pool))) == 1
+    [failure] = check.summary.failures
+    assert failure.startswith(f"{state}: the state could not be saved: ")
+
+
+def test_a_state_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
+    log_dir: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def sync(fd: int) -> None:
+        done.append(os.readlink(f"/proc/self/fd/{fd}"))
+        fsync(fd)
+
+    def rename(source: str, target: str) -> None:
+        assert done[-1:] == [source]
+        done.append(target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    summary("--state", state, log_dir)
+    assert done[-1] == str(state)
+
+
+def test_two_runs_with_one_state_lose_nothing_of_each_other(log_dir: Path, state: Path) -> None:
+    write_partition(log_dir / "other-0", segments=4)
+    scrub = Scrub(str(state), deep=False)
+    check = Verification(expand([str(log_dir / "orders-0")]).targets, Request(), scrub)
+    summary("--state", state, log_dir / "other-0")  # begins later and ends earlier
+    with workers(1) as pool:
+        assert list(check.findings(pool)) == []
+    assert summary("--state", state, log_dir)["skipped_segments"] == 5
+
+
+def test_a_link_to_the_state_stays_one(log_dir: Path, state: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(state)
+    summary("--state", link, log_dir)
+    assert link.is_symlink()
+    assert summary("--state", state, log_dir)["skipped_segments"] == 2
+
+
+def test_a_sample_is_not_remembered(log_dir: Path, state: Path) -> None:
+    done = run("verify", "--sample", "5%", "--state", str(state), str(log_dir))
+    assert done.exit_code == 2
+    assert not state.exists()
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, state: Path) -> None:
     log_dir = write_log_dir(tmp_path / "logs")
-    write_partition(log_dir / "large-0", segments=150)
-    rate = "200K"
-    command = [sys.executable, "-m", "kafkatool", "verify", "--jobs", "2", "--state", str(state)]
+    for name in ("first-0", "second-0"):
+        write_partition(log_dir / name, segments=150)
+    flip(log_dir / "first-0" / segment_file(0, ".log"), 100)
+    terminal, its_end = os.openpty()  # on which every line comes at once
     process = subprocess.Popen(
-        [*command, "--max-rate", rate, "--cache", "keep", str(log_dir)], stdout=subprocess.DEVNULL
+        [
+            *(sys.executable, "-m", "kafkatool", "verify", "--format", "ndjson", "--state", str(state)),
+            *("--jobs", "2", "--max-rate", "200K", "--cache", "keep", str(log_dir)),
+        ],
+        stdout=its_end,
+        stderr=subprocess.DEVNULL,
     )
-    time.sleep(2.5)
-    process.send_signal(signal.SIGINT)
+    os.close(its_end)
+    with os.fdopen(terminal, "rb", buffering=0) as lines:
+        assert b"bit_flip" in lines.readline()
+        process.send_signal(signal.SIGINT)
+        last = json.loads(lines.readline())
     assert process.wait(20) == 130
+    assert (last["kind"], last["interrupted"], last["loss"]) == ("summary", True, 1)
     done = summary("--state", state, log_dir)
-    assert 0 < done["skipped_segments"] < 150
-    assert done["worst"] is None
+    assert 148 <= done["skipped_segments"] < 2 * 148
+    assert (done["interrupted"], done["loss"]) == (False, 1)
 
 
-# --- beside a broker, and on a bad disk -------------------------------------------------------------------
+def test_what_was_found_before_an_interrupt_is_in_the_table(log_dir: Path) -> None:
+    flip(log_of(log_dir, 1), 100)
+    check = Verification(expand([str(log_dir)]).targets, Request())
+
+    def interrupted(pool: Workers) -> Iterator[Finding]:
+        yield from check.findings(pool)
+        raise KeyboardInterrupt
+
+    with workers(1) as pool:
+        [line] = one_line_a_partition(until_interrupted(interrupted(pool), check.summary))
+    assert (line["place"], line["severity"]) == ("orders-0", "loss")
+    assert check.summary.is_interrupted
+
+
+# --- beside a broker ---------------------------------------------------------------------------------------
 
 
 def test_a_tail_is_in_flight_only_while_the_lock_is_held(log_dir: Path) -> None:
@@ -241,50 +368,3 @@ def test_a_tail_is_in_flight_only_while_the_lock_is_held(log_dir: Path) -> None:
         assert run("verify", str(log_dir)).exit_code == 0
     finally:
         holder.communicate()
-
-
-@pytest.fixture
-def bad_block(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The second block of the second segment cannot be read."""
-    bad = log_of(log_dir, 1)
-
-    def pread(fd: int, size: int, position: int) -> bytes:
-        if position < 2 * BLOCK and position + size > BLOCK:
-            raise OSError(errno.EIO, "Input/output error")
-        return os.pread(fd, size, position)
-
-    def open_source(path: str, guest: Guest) -> FileSource:
-        fd = os.open(path, os.O_RDONLY)
-        return FileSource(fd, path, guest, pread if path == str(bad) else os.pread)
-
-    monkeypatch.setattr(verify_log, "open_source", open_source)
-    return bad
-
-
-def test_a_block_that_the_disk_does_not_give_is_told_and_the_walk_goes_on(
-    log_dir: Path, bad_block: Path
-) -> None:
-    done = run("verify", "--jobs", "1", "--format", "ndjson", str(log_dir))
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {row["class"] for row in found[:-1]} == {"unreadable"}
-    assert found[-1]["unreadable_blocks"] == 1
-    assert found[-1]["batches"] > 30 - 1
-    assert done.exit_code == 4
-    assert b"image it before doing anything else" in done.stderr
-
-
-def test_an_index_that_the_disk_does_not_give_is_told(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = log_of(log_dir, 1).with_suffix(".index")
-
-    def pread(fd: int, size: int, position: int) -> bytes:
-        raise OSError(errno.EIO, "Input/output error")
-
-    def open_source(path: str, guest: Guest) -> FileSource:
-        return FileSource(os.open(path, os.O_RDONLY), path, guest, pread if path == str(bad) else os.pread)
-
-    monkeypatch.setattr(verify_partition, "open_source", open_source)
-    assert [row.get("class") for row in rows("--jobs", "1", log_dir)] == ["unreadable", None]
-
-
-def test_max_errors_stops(log_dir: Path, bad_block: Path) -> None:
-    assert run("verify", "--jobs", "1", "--max-errors", "0", str(log_dir)).exit_code == 3

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkatool.engine.batch_finder import BatchFinder, FoundBatch
-from kafkatool.engine.source import FileSource, PipeSource, open_source
+from kafkatool.engine.source import AnySource, FileSource, open_source
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.legacy import write_message
@@ -97,7 +97,7 @@ def test_a_bad_length_stops_the_walk_where_kafka_throws() -> None:
 
 
 @pytest.fixture
-def real_log(tmp_path: Path) -> Iterator[FileSource | PipeSource]:
+def real_log(tmp_path: Path) -> Iterator[AnySource]:
     path = tmp_path / "0.log"
     empty = batch(7)
     path.write_bytes(batch(0, 3, 100) + write_message(3, None, b"v", timestamp_ms=50) + empty)

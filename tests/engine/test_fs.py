@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -102,3 +103,23 @@ def test_a_replaced_file_is_the_old_or_the_new_one_and_needs_each_of_its_syncs(t
     for site in sites:
         with pytest.raises(AssertionError):
             replaced_or_not(tmp_path / "without", without=site)
+
+
+def test_syncs_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    really = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.fstat(fd).st_ino)
+        really(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    disk = Disk()
+    file = disk.create(str(tmp_path / "a"))
+    file.write_at(0, b"x")
+    assert synced == []
+    file.sync()
+    assert synced == [(tmp_path / "a").stat().st_ino]
+    disk.sync_directory(str(tmp_path))
+    assert synced[1:] == [tmp_path.stat().st_ino]
+    file.close()

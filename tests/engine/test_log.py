@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 
 from kafkatool.engine.config import read_config
 from kafkatool.engine.fs import Disk
+from kafkatool.engine.leftovers import Unfinished
 from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, Unfinished, open_log
+from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import Isolation, read, records
 from kafkatool.engine.producer_state import Origin
 from kafkatool.engine.refusals import (
@@ -21,6 +23,7 @@ from kafkatool.engine.refusals import (
     OffsetsOutOfOrder,
     RecordListTooLarge,
 )
+from kafkatool.engine.split import NotSplittable
 from kafkatool.format.batch import (
     CONTROL_MASK,
     TRANSACTIONAL_MASK,
@@ -30,6 +33,7 @@ from kafkatool.format.batch import (
     read_header,
     write_batch,
 )
+from kafkatool.format.legacy import write_message
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
 from tests.engine.crash_disk import CrashDisk, nothing
@@ -270,6 +274,17 @@ def test_readers_see_what_is_decided(make: Make) -> None:
     assert values(Isolation.COMMITTED) == [b"b1", b"plain", b"a3"]
 
 
+def test_a_transaction_that_began_before_the_start_of_the_log_is_unstable_from_there_on(make: Make) -> None:
+    log = make()
+    lead(log, one(producer_id=1, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL_MASK))
+    for _ in range(3):
+        lead(log, one(b"plain"))
+    assert log.last_stable_offset == 0
+    log.advance_start(2)
+    assert log.last_stable_offset == 2
+    assert list(records(log, 2, Isolation.COMMITTED)) == []
+
+
 def test_the_first_batch_is_given_whole_if_asked_for(make: Make) -> None:
     log = make()
     lead(log, one())
@@ -285,6 +300,19 @@ def test_the_first_batch_is_given_whole_if_asked_for(make: Make) -> None:
         read(log, 0, max_bytes=99)
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_messages_far_apart_get_segments_of_their_own(make: Make, magic: int) -> None:
+    offsets = [3, 4, 1 << 33, (1 << 33) + 1, 1 << 35]
+    log = make()
+    log.append_as_follower(
+        b"".join(write_message(at, b"k", b"%d" % at, magic=magic) for at in offsets), now_ms=NOW
+    )
+    assert [row.offset for row in records(log, 0)] == offsets
+    assert len(log.segments) == 3
+    log.abandon()
+    assert [row.offset for row in records(make(), 0)] == offsets
+
+
 # --- opening --------------------------------------------------------------------------------------------
 
 
@@ -297,11 +325,69 @@ def test_a_log_below_its_start_begins_anew_there(make: Make) -> None:
     assert again.epochs.entries == []
 
 
-def test_an_unfinished_swap_is_left_to_recover(make: Make, tmp_path: Path) -> None:
+def test_a_swap_that_counts_is_finished_and_one_that_does_not_is_undone(make: Make, tmp_path: Path) -> None:
+    log = make()
+    for _ in range(3):
+        lead(log, one())
+    log.close()
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    swap, cleaned = path.with_suffix(".log.swap"), path.with_suffix(".index.cleaned")
+    for beside, expected in ((cleaned, 3), (None, 1)):
+        swap.write_bytes(one())
+        if beside is not None:
+            beside.write_bytes(b"")
+        again = make(Opening())
+        assert again.log_end_offset == expected
+        again.close()
+        assert not swap.exists()
+        assert not cleaned.exists()
+
+
+def test_a_leftover_without_an_offset_stops_us_as_it_stops_a_broker(make: Make, tmp_path: Path) -> None:
     make().close()
-    (tmp_path / "t-0" / "00000000000000000000.log.swap").write_bytes(b"")
-    with pytest.raises(Unfinished, match="kafkatool recover"):
+    (tmp_path / "t-0" / "strange.swap").write_bytes(b"")
+    with pytest.raises(Unfinished, match="no offset in the name"):
         make()
+
+
+def overflowing(first: int = 0) -> list[bytes]:
+    """Batches that no single segment can hold."""
+    starts = (first, first + 1, first + (1 << 31) + 5, first + (1 << 31) + 9, first + (1 << 33))
+    return [one(b"%d" % start, offset=start) for start in starts]
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_segment_that_spans_too_many_offsets_is_split(make: Make, tmp_path: Path, first: int) -> None:
+    make().close()
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(b"".join(overflowing(first)))
+    os.utime(path, ns=(1_000_000_000, 1_000_000_000))
+    log = make(Opening())
+    assert bases(log) == [first, first + (1 << 31) + 5, first + (1 << 33)]
+    assert [row.value for row in records(log, first)] == [
+        b"%d" % read_header(data).base_offset for data in overflowing(first)
+    ]
+    assert {os.stat(name).st_mtime_ns for name in (tmp_path / "t-0").glob("*.log")} == {1_000_000_000}
+    assert log.log_end_offset == first + (1 << 33) + 1
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [one(offset=1 << 33), one(offset=3)],
+        [*overflowing(), b"torn in the middle of a batch"],
+        [one(offset=1 << 33), one(offset=1 << 30), one(offset=1 << 33)],
+    ],
+    ids=["it does not end too far", "torn", "the same base twice"],
+)
+def test_what_a_broker_cannot_split_is_refused(make: Make, tmp_path: Path, batches: list[bytes]) -> None:
+    make().close()
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(b"".join(batches))
+    with pytest.raises(NotSplittable):
+        make(Opening())
+    assert path.read_bytes() == b"".join(batches)
 
 
 def test_a_lost_time_index_comes_back_empty_and_a_lost_index_is_built_anew(

@@ -13,18 +13,20 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import log, log_loading, producer_rebuild, segment, snapshots
-from kafkatool.engine.config import read_config
+from kafkatool.engine import leftovers, log, log_loading, producer_rebuild, segment, snapshots, split
+from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.config import TopicConfig, read_config
 from kafkatool.engine.fs import Disk, Files
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import read
 from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.segment import LOG
+from kafkatool.engine.segment import EXTENSIONS, LOG
 from kafkatool.engine.validation import split_batches
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import (
@@ -34,6 +36,8 @@ from kafkatool.format.batch import (
     read_header,
     write_batch,
 )
+from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
+from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
@@ -42,7 +46,10 @@ from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 
 NOW = 1_700_000_000_000
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
-CONFIG = read_config({"segment.bytes": "420", "index.interval.bytes": "100"}, Release.V3_9)
+SETTINGS = {"segment.bytes": "420", "index.interval.bytes": "100"}
+CONFIG = read_config(SETTINGS, Release.V3_9)
+PREALLOCATING = read_config({**SETTINGS, "preallocate": "true"}, Release.V3_9)
+FAR = 1 << 31
 
 
 # --- batches ------------------------------------------------------------------------------------------
@@ -94,9 +101,12 @@ class Story:
     log: Log | None = None
     is_closed: bool = False
     cut_at: int | None = None
+    config: TopicConfig = CONFIG
+    # Whether every segment was written, or recovered, from its start to its end at once.
+    has_plain_indexes: bool = False
 
     def open(self) -> Log:
-        self.log = open_log(self.files, self.directory, CONFIG, now_ms=NOW, left=self.left)
+        self.log = open_log(self.files, self.directory, self.config, now_ms=NOW, left=self.left)
         return self.log
 
     def append(self, batch: bytes) -> None:
@@ -129,7 +139,7 @@ def check(story: Story, directory: Path, opening: Opening, way: str) -> None:
         assert story.promised() == [], f"{way}: the directory is lost"
         assert story.log is None, f"{way}: the directory is lost"
         return
-    opened = open_log(Disk(), str(directory), CONFIG, now_ms=NOW, left=opening)
+    opened = open_log(Disk(), str(directory), story.config, now_ms=NOW, left=opening)
     try:
         found = [bytes(batch.data) for part in opened.segments for batch in split_batches(whole(part))]
         assert found == story.batches[: len(found)], f"{way}: something was invented"
@@ -137,6 +147,9 @@ def check(story: Story, directory: Path, opening: Opening, way: str) -> None:
         if story.is_closed:
             assert found == story.batches, f"{way}: something closed is lost"
         check_against(opened, found, way)
+        assert not list(directory.glob("*index.tmp")), f"{way}: half an index is left"
+        if story.has_plain_indexes:
+            check_indexes(opened, way)
         opened.append_as_follower(data_batch(opened.log_end_offset + 3, 9), now_ms=NOW)
     except KafkatoolError as error:
         raise AssertionError(f"{way}: {error}") from error
@@ -145,7 +158,7 @@ def check(story: Story, directory: Path, opening: Opening, way: str) -> None:
 
 
 def whole(part: segment.Segment) -> bytes:
-    assert part.size == os.path.getsize(part.path(LOG))
+    assert part.size == os.path.getsize(part.path(LOG)) or part.size == 0
     return part.read(0, part.size)
 
 
@@ -160,6 +173,21 @@ def check_against(opened: Log, batches: list[bytes], way: str) -> None:
     assert opened.producers.rows() == states.rows(), f"{way}: producer state"
     assert opened.producers.open_transactions == states.open_transactions, f"{way}: open transactions"
     assert [txn for part in opened.segments for txn in part.aborted()] == aborted, f"{way}: aborted"
+
+
+def check_indexes(opened: Log, way: str) -> None:
+    """Every entry that is due is there: a lookup without it would find the same, but not as fast."""
+    for part in opened.segments:
+        accounting = IndexAccounting(part.base_offset, CONFIG.index_interval_bytes, CONFIG.max_index_bytes)
+        offsets, times = [], []
+        for position, size, header in part.batches_from(0):
+            new = accounting.add(position, size, header.last_offset, header.max_timestamp)
+            offsets += [] if new.offset is None else [new.offset]
+            times += [] if new.time is None else [new.time]
+        closing = accounting.close()
+        times += [] if closing is None else [closing]
+        assert part.offset_entries() == offsets, f"{way}: index of {part.base_offset}"
+        assert part.time_entries() == times, f"{way}: time index of {part.base_offset}"
 
 
 # --- what is done -----------------------------------------------------------------------------------------
@@ -179,6 +207,66 @@ def life(story: Story) -> None:
     opened.flush(NOW)
     opened.close()
     story.is_closed = True
+
+
+def plain_life(story: Story) -> None:
+    """Nothing but appends and flushes."""
+    opened = story.open()
+    story.has_plain_indexes = True
+    for batch in batches_from(0, 8):
+        story.append(batch)
+    opened.flush(NOW)
+    for batch in batches_from(24, 5):
+        story.append(batch)
+    opened.close()
+    story.is_closed = True
+
+
+def preallocated(story: Story) -> None:
+    """As `life`, and every log begins with zeros to its end."""
+    story.config = PREALLOCATING
+    life(story)
+
+
+def too_many_offsets(story: Story) -> None:
+    """A segment that lost its index has to be split; every record of it was flushed."""
+    directory = Path(story.directory)
+    directory.mkdir()
+    starts = (0, 2, 4, FAR + 5, FAR + 7, 3 * FAR)
+    story.batches = [data_batch(offset, transactional=False) for offset in starts]
+    (directory / segment_file(0, ".log")).write_bytes(b"".join(story.batches))
+    (directory / log.LEADER_EPOCHS).write_bytes(write_leader_epochs([EpochStart(0, 0)]))
+    restart_disk(story)
+    story.left = Opening(3 * FAR + 2)
+    story.open()
+
+
+def undone_swap(story: Story) -> None:
+    """A cleaner had not renamed all that it had written; what it wrote must not take anybody's place."""
+    directory = Path(story.directory)
+    story.batches = prepare(directory)
+    first, second, third = sorted(directory.glob("*.log"))[:3]
+    first.with_suffix(".timeindex.cleaned").write_bytes(b"")
+    for path in (second, third):
+        for extension in (".log", ".index", ".timeindex"):
+            path.with_suffix(f"{extension}.swap").write_bytes(b"")
+    first.with_suffix(".txnindex.deleted").write_bytes(b"")
+    restart_disk(story)
+    story.left = Opening(read_header(story.batches[-1]).last_offset + 1)
+    story.open()
+
+
+def finished_swap(story: Story) -> None:
+    """A cleaner had made one segment of two, and written the next anew; none is yet in its place."""
+    directory = Path(story.directory)
+    story.batches = prepare(directory)
+    first, second, third, fourth = sorted(directory.glob("*.log"))[:4]
+    first.with_suffix(".log.swap").write_bytes(first.read_bytes() + second.read_bytes())
+    for path in (third, fourth):
+        path.with_suffix(".log.swap").write_bytes(path.read_bytes())
+    restart_disk(story)
+    story.left = Opening(read_header(story.batches[-1]).last_offset + 1)
+    story.open()
 
 
 def prepare(directory: Path) -> list[bytes]:
@@ -245,6 +333,8 @@ def any_life(seed: int) -> Scenario:
 
     def scenario(story: Story) -> None:
         chance = random.Random(seed)
+        if seed % 2:
+            story.config = PREALLOCATING
         opened = story.open()
         epoch = 0
         for _ in range(chance.randint(4, 14)):
@@ -273,7 +363,17 @@ def any_life(seed: int) -> Scenario:
     return scenario
 
 
-SCENARIOS: list[Scenario] = [life, damaged_in_the_middle, damaged_below_the_recovery_point, stale_snapshot]
+SCENARIOS: list[Scenario] = [
+    life,
+    plain_life,
+    preallocated,
+    damaged_in_the_middle,
+    damaged_below_the_recovery_point,
+    stale_snapshot,
+    too_many_offsets,
+    undone_swap,
+    finished_swap,
+]
 
 
 def restart_disk(story: Story) -> None:
@@ -342,10 +442,12 @@ def test_very_many_lives_survive_power_cuts(seed: int) -> None:
 def sync_calls() -> set[str]:
     """Every line of the log that syncs something; those of fs.py are proven in test_fs.py."""
     found = set()
-    for module in (log, log_loading, segment, snapshots, producer_rebuild):
+    for module in (log, log_loading, segment, snapshots, producer_rebuild, leftovers, split):
         path = Path(str(module.__file__))
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if re.search(r"\.sync\(\)|\.sync_directory\(", line) and "os.fsync" not in line:
+            if "(extension).sync()" in line:
+                found |= {f"{path.name}:{number} .{extension}" for extension in EXTENSIONS}
+            elif re.search(r"\.sync\(\)|\.sync_directory\(", line):
                 found.add(f"{path.name}:{number}")
     return found
 
@@ -356,6 +458,19 @@ def test_every_sync_is_needed(site: str) -> None:
         cut_all(site)
 
 
-def cut_all(without: str) -> None:
+def cut_all(site: str) -> None:
     for scenario in SCENARIOS:
-        cut_everywhere(scenario, without)
+        if site.partition(" ")[0] in sites_of(scenario):
+            cut_everywhere(scenario, site)
+
+
+@cache
+def sites_of(scenario: Scenario) -> set[str]:
+    """Where a scenario syncs, if nothing happens to it."""
+    root = Path(tempfile.mkdtemp(prefix="kafkatool-crash-", dir=MEMORY))
+    try:
+        disk = run(root, scenario, -1, None).files
+    finally:
+        shutil.rmtree(root)
+    assert isinstance(disk, CrashDisk)
+    return disk.sync_sites

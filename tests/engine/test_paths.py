@@ -13,6 +13,7 @@ from kafkatool.engine.paths import (
     LogDirTarget,
     PartitionTarget,
     configured_log_dirs,
+    directory_target,
     expand,
 )
 from kafkatool.errors import UsageError
@@ -42,6 +43,14 @@ def test_a_log_directory_named_like_a_partition_is_a_log_directory(tmp_path: Pat
 def test_a_log_directory_without_any_file_of_its_own_is_known_by_its_partitions(tmp_path: Path) -> None:
     write_partition(tmp_path / "data-1", "orders-0")
     assert targets(tmp_path / "data-1") == [LogDirTarget(str(tmp_path / "data-1"))]
+
+
+def test_a_directory_of_other_programs_is_no_log_directory_whatever_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "dbus-1").mkdir()
+    (tmp_path / "dbus-1" / "session.conf").touch()
+    assert directory_target(str(tmp_path)) is None
+    (tmp_path / "empty-0").mkdir()
+    assert directory_target(str(tmp_path)) == LogDirTarget(str(tmp_path))
 
 
 def test_a_partition_copied_under_another_name_is_a_partition(tmp_path: Path) -> None:

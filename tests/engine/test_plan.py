@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine import journal as journals
 from kafkatool.engine import plan as plans
 from kafkatool.engine.fs import Disk, File, Files
 from kafkatool.engine.journal import plan_undo, read_journal, undo
@@ -387,23 +388,32 @@ class CopyingCrashDisk(CrashDisk):
         raise OSError(18, "Invalid cross-device link")
 
 
-def test_with_a_backup_directory_on_another_volume_no_original_is_ever_lost(tmp_path: Path) -> None:
-    """The same promise, checked in brief: whatever is left, each original is in place or in the backup."""
-    number, is_cut = 0, True
+def keep_elsewhere(tmp_path: Path, without: str | None = None) -> set[str]:
+    """Cut the power at every operation; whatever is left, each original is in place or in the backup.
+
+    The places that synced; raises LostError.
+    """
+    number, is_cut, sites = 0, True, set[str]()
     while is_cut:
         top = tmp_path / f"disk-{number}"
         root = write_tree(top / "logs", BEFORE)
-        disk = CopyingCrashDisk(top, stop_at=number)
+        disk = CopyingCrashDisk(top, stop_at=number, without=without)
         with suppress(PowerCut):
             apply(make_plan(root), disk, Applying(NOW, backup_dir=str(top / "kept")))
         is_cut = disk.is_cut
         for way, (_name, keep, tear) in enumerate(every_way(number)):
             left = disk.survivors(tmp_path / f"left-{number}-{way}", keep=keep, tear=tear)
             found = set(read_tree(left, ours=True).values())
-            assert set(UNCLEAN.values()) <= found, disk.operations
-            assert is_cut or read_tree(left / "logs") == AFTER
+            expect(set(UNCLEAN.values()) <= found)
+            expect(is_cut or read_tree(left / "logs") == AFTER)
         number += 1
+        sites |= disk.sync_sites
     assert number > 40
+    return sites
+
+
+def test_with_a_backup_directory_on_another_volume_no_original_is_ever_lost(tmp_path: Path) -> None:
+    keep_elsewhere(tmp_path)
 
 
 CUTS = {
@@ -425,5 +435,20 @@ def test_each_sync_is_needed(tmp_path: Path, applied: dict[str, bytes]) -> None:
                     check(left, is_done)
                 continue
             needed.add(site)
-    assert len(sites) == 7
     assert sites == needed
+    for site in keep_elsewhere(tmp_path / "elsewhere") - needed:
+        with pytest.raises(LostError):
+            keep_elsewhere(tmp_path / "elsewhere" / site, site)
+        needed.add(site)
+    assert needed == sync_calls()
+
+
+def sync_calls() -> set[str]:
+    """Every line that syncs something."""
+    found = set()
+    for module in (plans, journals):
+        path = Path(str(module.__file__))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if ".sync()" in line or ".sync_directory(" in line:
+                found.add(f"{path.name}:{number}")
+    return found

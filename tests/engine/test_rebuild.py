@@ -12,11 +12,11 @@ from kafkatool.engine.findings import FindingClass
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.logdir import PartitionState, read_partition
 from kafkatool.engine.plan import Applying, apply
-from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, interval_from, plan_rebuild
+from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, plan_rebuild
 from kafkatool.engine.source import Guest
 from kafkatool.engine.topic_settings import setting, topic_settings
 from kafkatool.format.names import parse_partition_directory, segment_file
-from kafkatool.format.offset_index import OffsetEntry, write_entries
+from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries
 from kafkatool.format.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.engine.test_plan import read_tree
@@ -35,7 +35,7 @@ def interval_of(directory: Path) -> int:
     for metadata in sorted(case.rglob("__cluster_metadata-0")):
         known = topic_settings(str(metadata.parent), GUEST)
         if found := setting(known, topic, "index.interval.bytes"):
-            return interval_from(found)
+            return int(found)
     origin = next(parent / "ORIGIN.md" for parent in directory.parents if (parent / "ORIGIN.md").exists())
     said = re.search(rf"topic `{re.escape(topic)}`[^\n]*index\.interval\.bytes=(\d+)", origin.read_text())
     is_legacy = directory.relative_to(FIXTURES).parts[0] == "legacy" and topic != "compacted"
@@ -148,10 +148,48 @@ def test_zeros_behind_the_entries_of_a_closed_segment_are_cut(orders: Path) -> N
     assert reason == "120 bytes behind its entries in a closed segment"
 
 
+@pytest.mark.parametrize("extension", [".index", ".timeindex"])
+def test_of_the_bytes_behind_the_entries_of_the_active_segment_only_whole_zeros_are_believed(
+    orders: Path, extension: str
+) -> None:
+    path = orders / segment_file(120, extension)
+    entries = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(entries + bytes(96))
+    assert f"120{extension}" not in names(rebuilt(orders, interval=4096))
+    path.write_bytes(entries + bytes(48) + b"\x07" + bytes(47))
+    assert f"120{extension}" in names(rebuilt(orders, interval=4096))
+    path.write_bytes(entries + bytes(97))
+    found = {os.path.basename(one.step.path): one for one in rebuilt(orders, interval=4096).differences}
+    assert found[path.name].step.why == "its last entry is cut short"
+    # The time index gets the entry that closes it besides.
+    content = found[path.name].step.content
+    assert isinstance(content, bytes)
+    assert content.startswith(entries)
+
+
 def test_an_index_that_is_right_but_sparse_is_made_anew(orders: Path) -> None:
     path = orders / segment_file(0, ".index")
     path.write_bytes(path.read_bytes()[:8])
     assert "0.index" in names(rebuilt(orders, interval=4096))
+
+
+@pytest.mark.parametrize("far", [50_000, 59])
+def test_an_entry_with_an_offset_above_those_behind_it_is_not_believed(orders: Path, far: int) -> None:
+    """A batch begins where it leads, so it costs no search; but the next entry is then out of order."""
+    path = orders / segment_file(0, ".index")
+    entries = list(read_entries(path.read_bytes()))
+    assert len(entries) >= 3
+    path.write_bytes(write_entries([entries[0]._replace(relative_offset=far), *entries[1:]]))
+    assert "0.index" in names(rebuilt(orders, interval=4096))
+
+
+def test_a_last_entry_with_an_offset_behind_the_log_is_not_believed(orders: Path) -> None:
+    path = orders / segment_file(0, ".index")
+    entries = list(read_entries(path.read_bytes()))
+    path.write_bytes(write_entries([*entries[:-1], entries[-1]._replace(relative_offset=60)]))
+    assert "0.index" in names(rebuilt(orders, interval=4096))
+    path.write_bytes(write_entries([*entries[:-1], entries[-1]._replace(relative_offset=59)]))
+    assert "0.index" not in names(rebuilt(orders, interval=4096))  # as of one append of several batches
 
 
 def test_an_index_that_is_right_and_dense_is_left_alone_unless_forced(orders: Path) -> None:

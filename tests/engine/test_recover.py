@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -12,16 +14,18 @@ from kafkatool.engine.fs import Disk, Files
 from kafkatool.engine.journal import read_journal, undo
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.plan import Applying, apply
-from kafkatool.engine.recover import Recovered, Recovering, as_plan, plan_recover
+from kafkatool.engine.recover import as_plan, plan_recover
+from kafkatool.engine.recover_result import Recovered, Recovering
 from kafkatool.engine.salvage import salvage
 from kafkatool.engine.source import Guest
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
 from kafkatool.format.names import segment_file
+from kafkatool.format.producer_snapshot import write_snapshot
 from kafkatool.format.schema.control import write_end_marker
 from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
-from tests.engine.disk import START_MS, write_partition
+from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.engine.test_plan import read_tree
 from tests.logs import offsets, walk
 
@@ -70,6 +74,46 @@ def test_the_first_damage_ends_the_log_and_what_lies_behind_it_is_told(orders: P
     assert (cut.position, cut.first_offset, found.lost_to, found.log_end) == (size, 62, 179, 62)
 
 
+def test_zeros_that_were_reserved_are_cut_and_nothing_is_lost(orders: Path) -> None:
+    log = orders / segment_file(120, ".log")
+    whole = log.read_bytes()
+    log.write_bytes(whole + bytes(5000))
+    found = recovered(orders)
+    assert whats(found)[-1] == ("trim", 120)
+    assert (found.loses, found.cuts) == (False, [])
+    done = run("recover", "--apply", str(orders.parent))
+    assert done.exit_code == 0
+    assert log.read_bytes() == whole
+    # One byte that is no zero may have been a record.
+    log.write_bytes(whole + bytes(4999) + b"x")
+    assert recovered(orders).loses
+    # In front of other segments they cost those.
+    (orders / segment_file(60, ".log")).write_bytes(
+        (orders / segment_file(60, ".log")).read_bytes() + bytes(99)
+    )
+    assert whats(recovered(orders))[-2:] == [("trim", 60), ("delete", 120)]
+    assert recovered(orders).loses
+
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+LOG_DIRS = sorted(
+    {
+        path.parent.parent
+        for group in ("replicas", "log-dir", "index", "transactions", "compacted", "leftovers", "legacy")
+        for path in (FIXTURES / group).rglob("*.log")
+    }
+)
+
+
+@pytest.mark.parametrize("log_dir", LOG_DIRS, ids=lambda path: str(path.relative_to(FIXTURES)))
+def test_nothing_of_what_a_broker_left_is_lost_by_leader_or_follower(log_dir: Path) -> None:
+    done = run("recover", "--format", "ndjson", str(log_dir))
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    what = {row["what"] for row in found if row["kind"] == "recovery" and row["segment"] is not None}
+    assert (done.exit_code, what - {"scan", "leftover", "swap", "trim"}) == (0, set())
+    assert "scan" in what
+
+
 def test_damage_below_the_recovery_point_is_not_seen(orders: Path) -> None:
     flip(orders, 0)
     found = recovered(orders, Recovering(START_MS, recovery_point=61))
@@ -86,18 +130,136 @@ def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(ord
     assert read_tree(orders) == before
 
 
-def test_a_log_that_would_end_below_its_start_is_not_recovered(orders: Path) -> None:
+def test_a_log_that_ends_below_its_start_is_deleted_and_begins_anew_there(orders: Path) -> None:
     flip(orders, 0)
-    found = recovered(orders, Recovering(START_MS, log_start=100))
-    assert found.refusal is not None
-    assert "a broker would delete all of it" in found.refusal
-    assert as_plan(str(orders.parent), [found]).steps == []
+    before = (orders / segment_file(0, ".log")).read_bytes()
+    how = Recovering(START_MS, log_start=100)
+    found = recovered(orders, how)
+    assert found.loses
+    assert ("delete", 0) in whats(found)
+    assert (found.refusal, found.log_end, found.lost_to) == (None, 100, 179)
+    assert [position for _path, position in found.cuts] == [0, 0, 0]
+    do_recover(orders, how=how)
+    assert [path.name for path in orders.glob("*.log")] == [segment_file(100, ".log")]
+    assert (orders / "leader-epoch-checkpoint").read_text() == "0\n0\n"
+    assert (orders / f"{segment_file(0, '.log')}.kafkatool-1").read_bytes() == before
+
+
+@pytest.mark.parametrize("point", [-5, (1 << 63) - 1])
+def test_a_recovery_point_that_means_nothing_is_survived(orders: Path, point: int) -> None:
+    scanned = [("scan", 0), ("scan", 60), ("scan", 120)] if point < 0 else []
+    found = recovered(orders, Recovering(START_MS, recovery_point=point))
+    assert (whats(found), found.log_end) == (scanned, 180)
+
+
+def test_producers_of_a_tiered_log_are_kept_from_before_its_first_segment_here(orders: Path) -> None:
+    for extension in (".log", ".index", ".timeindex"):
+        (orders / segment_file(0, extension)).unlink()
+    (orders / segment_file(60, ".snapshot")).write_bytes(write_snapshot([]))
+    for is_tiered in (False, True):
+        found = recovered(orders, Recovering(START_MS, recovery_point=100, is_tiered=is_tiered))
+        removed = [
+            os.path.basename(step.path) for step in as_plan("", [found]).steps if step.action == "remove"
+        ]
+        assert removed == ([] if is_tiered else [segment_file(60, ".snapshot")])
+
+
+# --- partitions that wait to be deleted, and the metadata log ---------------------------------------------
+
+
+def test_a_partition_that_waits_to_be_deleted_is_told_and_left_to_the_broker(tmp_path: Path) -> None:
+    name = "orders-0.0123456789abcdef0123456789abcdef-delete"
+    directory = write_partition(tmp_path / "logs", name, segments=2)
+    flip(directory, 60)
+    found = recovered(directory)
+    assert (whats(found), found.stages, found.loses) == ([("delete", None)], [], False)
+    (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 x\n")
+    assert whats(recovered(directory)) == [("refuse", None)]
+    write_partition(tmp_path / "logs", "orders-0")
+    assert run("recover", str(tmp_path / "logs")).exit_code == 4
+
+
+def write_metadata_log(log_dir: Path, *, first: int = 0, snapshots: tuple[str, ...] = ()) -> Path:
+    """A metadata log of epoch 1 with the offsets from `first` to `first` + 59, and snapshots by name."""
+    directory = log_dir / "__cluster_metadata-0"
+    directory.mkdir(parents=True)
+    write_segment(directory, first, is_active=True)
+    (directory / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {first}\n")
+    for name in snapshots:
+        (directory / name).write_bytes(write_batch([NewRecord(None, b"v", START_MS)]))
+    return directory
+
+
+def snapshot(offset: int, epoch: int = 0) -> str:
+    return f"{offset:020d}-{epoch:010d}.checkpoint"
+
+
+def test_snapshots_of_the_metadata_log_that_are_not_needed_go(tmp_path: Path) -> None:
+    unneeded = (f"{snapshot(70)}.part", f"{snapshot(50)}.deleted", snapshot(30))
+    directory = write_metadata_log(tmp_path, first=40, snapshots=(*unneeded, snapshot(40), snapshot(45)))
+    do_recover(directory)
+    left = {path.name for path in directory.glob("*.checkpoint*") if "kafkatool" not in path.name}
+    assert left == {snapshot(40), snapshot(45)}
+
+
+@pytest.mark.parametrize("newest", [snapshot(61), snapshot(10, epoch=3)])
+def test_a_metadata_log_gives_way_to_a_snapshot_that_is_ahead_of_it(tmp_path: Path, newest: str) -> None:
+    directory = write_metadata_log(tmp_path, snapshots=(snapshot(5), newest))
+    found = recovered(directory)
+    assert not found.loses
+    do_recover(directory)
+    assert [path.name for path in directory.glob("*.log")] == [segment_file(int(newest[:20]), ".log")]
+    assert [path.name for path in directory.glob("*.checkpoint")] == [newest]
+    assert (directory / "leader-epoch-checkpoint").read_text() == "0\n0\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 20])
+def test_a_newest_snapshot_that_cannot_be_read_keeps_a_node_from_starting(
+    tmp_path: Path, content: bytes
+) -> None:
+    directory = write_metadata_log(tmp_path, snapshots=(snapshot(5), snapshot(10)))
+    assert recovered(directory).refusal is None
+    (directory / snapshot(5)).write_bytes(content)
+    assert recovered(directory).refusal is None
+    (directory / snapshot(10)).write_bytes(content)
+    assert recovered(directory).refusal is not None
+
+
+def test_a_metadata_log_without_its_beginning_keeps_a_node_from_starting(tmp_path: Path) -> None:
+    assert recovered(write_metadata_log(tmp_path / "a")).refusal is None
+    assert recovered(write_metadata_log(tmp_path / "b", first=40)).refusal is not None
+    odd = write_metadata_log(tmp_path / "c", snapshots=("odd.checkpoint",))
+    assert recovered(odd).refusal is not None
+    other = write_metadata_log(tmp_path / "d")
+    (other / "partition.metadata").write_text("version: 0\ntopic_id: Y2F0cyBhbmQgZG9ncyBydQ")
+    assert recovered(other).refusal is not None
 
 
 @pytest.mark.parametrize("content", ["0\n1\n0 0 0\n", "1\n0\n", "0\n2\n0 0\n", "0\n1\nx 0\n", "0\n1\n-1 0\n"])
 def test_leader_epochs_that_cannot_be_read_keep_a_broker_from_starting(orders: Path, content: str) -> None:
     (orders / "leader-epoch-checkpoint").write_text(content)
     assert recovered(orders).refusal
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "is_offline"),
+    [
+        ("leader-epoch-checkpoint", "0\n1\n0 0 0\n", True),
+        ("leader-epoch-checkpoint", "0\n1\n0 x\n", False),
+        ("leader-epoch-checkpoint", "0\n1\n-1 0\n", False),
+        ("leader-epoch-checkpoint", "0\n-1\n", False),
+        ("partition.metadata", "garbage\n", True),
+        ("partition.metadata", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", True),
+        ("partition.metadata", "version: 0\ntopic_id: abc", False),
+    ],
+)
+def test_what_is_no_number_stops_a_broker_and_what_has_no_shape_costs_it_the_directory(
+    orders: Path, file: str, content: str, is_offline: bool
+) -> None:
+    (orders / file).write_text(content)
+    assert recovered(orders).is_offline is is_offline
+    beside = recovered(orders, Recovering(START_MS, is_beside_metadata=True))
+    assert (beside.is_offline, beside.refusal is not None) == (False, True)
 
 
 def test_an_offset_outside_its_segment_keeps_a_broker_from_starting(orders: Path) -> None:
@@ -245,6 +407,8 @@ def test_the_command_tells_and_does(orders: Path) -> None:
         ("recovery-point-offset-checkpoint", "", 0),
         ("log-start-offset-checkpoint", "0\n1\norders 0\n", 4),
         ("replication-offset-checkpoint", "0\n2\norders 0 3\n", 4),
+        ("replication-offset-checkpoint", "0\n1\norders 0 x\n", 4),
+        ("cleaner-offset-checkpoint", "0\n1\norders 0 x\n", 0),
     ],
 )
 def test_checkpoints_that_a_broker_does_not_start_with_are_told(
@@ -253,7 +417,7 @@ def test_checkpoints_that_a_broker_does_not_start_with_are_told(
     (orders.parent / name).write_text(content)
     done = run("recover", str(orders.parent))
     assert done.exit_code == code
-    assert (b"refuse" in done.stdout) == (code == 4)
+    assert (b"refuse" in done.stdout or b"offline" in done.stdout) == (code == 4)
     assert run("recover", "--apply", "--offline", str(orders.parent)).exit_code == code
 
 

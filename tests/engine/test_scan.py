@@ -148,7 +148,7 @@ def test_a_pipe_is_walked_like_a_file(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as end:
         end.write(damaged)
-    with open_source(f"/dev/fd/{reading}") as source:
+    with open_source(f"/dev/fd/{reading}", allow_pipe=True) as source:
         items = list(scan(source))
     os.close(reading)
     assert offsets(item for item in items if isinstance(item, Batch)) == offsets(expected[0])

@@ -313,5 +313,13 @@ def test_a_named_pipe_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     thread = threading.Thread(target=lambda: path.write_bytes(b"through"))
     thread.start()
-    assert read_small_file(path, Guest()) == b"through"
+    assert read_small_file(path, Guest(), allow_pipe=True) == b"through"
     thread.join()
+
+
+def test_nobody_waits_at_a_pipe_that_was_not_asked_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(KafkatoolError, match="is a pipe, expected a file"):
+        open_source(tmp_path / "fifo")
+    with pytest.raises(KafkatoolError, match="is a device, expected a file"):
+        open_source("/dev/zero")

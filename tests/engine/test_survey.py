@@ -1,13 +1,7 @@
-"""The same answer for any number of workers and any size of splits, and no worker left behind."""
+"""The same answer for any number of workers and any size of splits."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,10 +10,10 @@ from hypothesis import strategies as st
 
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.source import Guest
-from kafkatool.engine.survey import Split, Task, cut, survey, workers
+from kafkatool.engine.survey import Split, Task, cut, survey
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
-from kafkatool.errors import KafkatoolError
+from kafkatool.engine.worker_pool import workers
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, write_segment
 
@@ -99,66 +93,6 @@ def test_the_producers_of_all_stretches_are_joined(log: Path) -> None:
     ]
     assert facts.producers[7].state(7).last_offset == BATCHES - 1
     assert facts.epochs[-1][:3] == [1, 33, BATCHES - 1]
-
-
-class _Dies:
-    """A job whose worker is killed."""
-
-    def map(self, split: Split, before: int | None) -> int:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return 0
-
-    def merge(self, a: int, b: int) -> int:
-        return a
-
-    def is_done(self, result: int) -> bool:
-        return True
-
-    def where(self, result: int) -> int:
-        return 0
-
-
-def test_a_broken_worker_is_a_clear_error() -> None:
-    with pytest.raises(KafkatoolError, match="worker process died"), workers(2) as pool:
-        list(survey(iter([Task(0, _Dies(), (Split("x", 0, 1, 1),))]), pool))
-    assert multiprocessing.active_children() == []
-
-
-def _lives(group: int) -> bool:
-    """Whether any process of the group is left."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def test_an_interrupt_ends_all_workers(tmp_path: Path) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import os, sys, time\n"
-        "from kafkatool.engine.survey import workers\n"
-        "with workers(3) as pool:\n"
-        "    futures = [pool.submit(time.sleep, 60) for _ in range(3)]\n"
-        "    print('ready', flush=True)\n"
-        "    futures[0].result()\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    started = time.monotonic()
-    os.kill(process.pid, signal.SIGINT)
-    process.wait(20)
-    assert time.monotonic() - started < 15
-    deadline = time.monotonic() + 5
-    while _lives(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not _lives(process.pid)
 
 
 def test_the_last_batch_of_a_split_may_reach_into_the_next(log: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,6 @@ from kafkatool.engine.refusals import (
     LogRefusal,
     MessageTooLarge,
 )
-from kafkatool.engine.segment import NewBatch
 from kafkatool.engine.validation import LeaderValidation, split_batches
 from kafkatool.format.batch import (
     CONTROL_MASK,
@@ -31,6 +32,7 @@ from kafkatool.format.batch import (
     seal,
     write_batch,
 )
+from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.record import read_records
 
 NOW = 1_700_000_000_000
@@ -39,9 +41,16 @@ APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 GOOD = write_batch([NewRecord(b"k%d" % at, b"value", NOW + at) for at in range(3)])
 
 
-def stamp(data: bytes, settings: dict[str, str] | None = None, origin: Origin = Origin.CLIENT) -> NewBatch:
+class Stamped(NamedTuple):
+    header: BatchHeader
+    data: bytes
+
+
+def stamp(data: bytes, settings: dict[str, str] | None = None, origin: Origin = Origin.CLIENT) -> Stamped:
     validation = LeaderValidation(read_config(settings or {}), 7, origin, NOW)
-    return validation.stamp(list(split_batches(data)), 40)
+    header, stamped = validation.stamp(list(split_batches(data)), 40)
+    assert isinstance(header, BatchHeader)
+    return Stamped(header, bytes(stamped))
 
 
 def changed(data: bytes = GOOD, **fields: int) -> bytes:
@@ -116,6 +125,68 @@ def test_a_resealed_change_is_taken_or_refused(origin: Origin, at: int, flip: in
     data = seal(read_header(mutated), bytes(mutated[HEADER_SIZE:]))
     with suppress(LogRefusal):
         stamp(data, origin=origin)
+
+
+# --- magic 0 and 1 ------------------------------------------------------------------------------------
+
+
+def old(magic: int, *, key: bytes | None = b"k", time_ms: int = NOW) -> list[bytes]:
+    return [write_message(at, key, b"v%d" % at, magic=magic, timestamp_ms=time_ms + at) for at in range(3)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_old_messages_become_one_batch(magic: int, codec: Codec) -> None:
+    data = write_wrapper(old(magic), codec, magic=magic) if codec else b"".join(old(magic))
+    stamped = stamp(data)
+    assert is_valid(stamped.data)
+    assert (stamped.header.magic, stamped.header.partition_leader_epoch) == (2, 7)
+    assert stamped.header.codec_label == codec.label
+    times = [NOW, NOW + 1, NOW + 2] if magic else [-1, -1, -1]
+    rows = [(row.offset, row.timestamp_ms, row.value) for row in read_records(*stamped)]
+    assert rows == [(40 + at, times[at], b"v%d" % at) for at in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "reason"),
+    [
+        (old(1)[0][:-1] + b"?", {}, CorruptMessage),
+        (old(1)[0] + old(0)[0], {}, InvalidRecord),
+        (old(1)[0] + GOOD, {}, InvalidRecord),
+        (write_wrapper(old(1), Codec.GZIP) * 2, {}, InvalidRecord),
+        (write_wrapper(old(0), Codec.GZIP), {}, InvalidRecord),
+        (write_wrapper([old(1)[0][:-1] + b"?"], Codec.GZIP), {}, CorruptMessage),
+        (write_message(0, b"k", b"no gzip", attributes=int(Codec.GZIP)), {}, InvalidRecord),
+        (write_message(0, b"k", None, attributes=int(Codec.LZ4)), {}, InvalidRecord),
+        (write_message(0, b"k", b"v", attributes=6), {}, InvalidRecord),
+        (old(1, key=None)[0], {"cleanup.policy": "compact"}, InvalidRecord),
+        (old(1, time_ms=NOW - 100)[0], BOUNDS, InvalidTimestamp),
+        (old(1, time_ms=-7)[0], {}, InvalidTimestamp),
+        (write_message(0, b"k", b"v", attributes=TIMESTAMP_TYPE_MASK), APPEND_TIME, InvalidTimestamp),
+        (old(1)[0], {"max.message.bytes": "30"}, MessageTooLarge),
+    ],
+)
+def test_old_messages_that_break_a_rule_are_refused(
+    data: bytes, settings: dict[str, str], reason: type
+) -> None:
+    with pytest.raises(reason):
+        stamp(data, settings)
+
+
+@given(
+    st.sampled_from([b"".join(old(0)), b"".join(old(1)), write_wrapper(old(1), Codec.GZIP)]),
+    st.integers(8, 60),
+    st.binary(min_size=1, max_size=30),
+)
+def test_any_old_messages_are_taken_or_refused(data: bytes, at: int, junk: bytes) -> None:
+    """With the right checksum, whatever it covers."""
+    mutated = data[:at] + junk + data[at + len(junk) :]
+    size = int.from_bytes(mutated[8:12], "big")
+    crc = zlib.crc32(mutated[16 : 12 + size]).to_bytes(4, "big")
+    for each in (mutated, mutated[:12] + crc + mutated[16:]):
+        with suppress(LogRefusal):
+            if list(split_batches(each)):
+                stamp(each)
 
 
 def test_a_coordinator_is_not_believed_everything_either() -> None:

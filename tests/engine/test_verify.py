@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from struct import pack_into
 
 import pytest
 
+from kafkatool.engine.cluster_view import read_cluster_view
 from kafkatool.engine.findings import FindingClass, Severity
-from kafkatool.engine.paths import directory_target
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.paths import directory_target, expand
+from kafkatool.engine.source import Guest
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify_report import THROWN_AWAY, Finding
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,
@@ -24,10 +29,12 @@ from kafkatool.format.producer_snapshot import write_snapshot
 from kafkatool.format.time_index import ENTRY as TIME_ENTRY
 from kafkatool.format.txn_index import AbortedTxn
 from kafkatool.format.txn_index import write_entries as write_txn_index
+from tests.cli import run
 from tests.engine.partitions_to_verify import (
     OTHER_ID,
     SEGMENT,
     TIME,
+    TOPIC_ID,
     batch,
     change,
     findings,
@@ -288,7 +295,8 @@ def test_a_missing_index_is_found(partition: Path, extension: str) -> None:
 
 def test_indexes_without_their_log_are_found(partition: Path) -> None:
     (partition / segment_file(0, ".log")).unlink()
-    assert F.MISSING_FILE in kinds_of(findings(partition))
+    found = only([one for one in findings(partition) if one.damage.kind is F.MISSING_FILE])
+    assert found.fix == f"kafkatool recover {partition}"
 
 
 # --- transactions and producers ---------------------------------------------------------------------------
@@ -344,8 +352,31 @@ def test_a_snapshot_with_a_bad_checksum_is_found(partition: Path) -> None:
 )
 def test_a_snapshot_that_contradicts_the_log_is_found(partition: Path, changes: dict[str, int]) -> None:
     wrong = state(SEGMENT - 1)._replace(**changes)
-    closed(partition, ".snapshot").write_bytes(write_snapshot([wrong]))
-    assert kinds_of(findings(partition)) == [F.BAD_SNAPSHOT]
+    path = closed(partition, ".snapshot")
+    path.write_bytes(write_snapshot([wrong]))
+    found = only(findings(partition))
+    assert found.damage.kind is F.BAD_SNAPSHOT
+    # A snapshot whose checksum is right is made anew by force alone; the others are none of its business.
+    assert found.fix == f"kafkatool rebuild-index --force {path}"
+    others = {file: file.read_bytes() for file in partition.glob("*.snapshot") if file != path}
+    assert run(*found.fix.split()[1:], "--apply", "--offline").exit_code == 0
+    assert findings(partition) == []
+    assert {file: file.read_bytes() for file in others} == others
+
+
+def test_a_garbled_snapshot_at_no_segments_base_is_a_starts_business(partition: Path) -> None:
+    closed(partition, ".snapshot").rename(partition / segment_file(LAST - 2, ".snapshot"))
+    flip(partition / segment_file(LAST - 2, ".snapshot"), 20)
+    advice = {found.fix for found in findings(partition) if THROWN_AWAY in found.damage.message}
+    assert advice == {f"kafkatool recover {partition}"}
+
+
+def test_a_garbled_snapshot_at_the_start_of_the_log_is_a_starts_business(partition: Path) -> None:
+    for file in partition.glob(f"{0:020d}.*"):
+        file.unlink()
+    flip(closed(partition, ".snapshot"), 20)
+    found = only(findings(partition))
+    assert (found.damage.kind, found.fix) == (F.BAD_SNAPSHOT, f"kafkatool recover {partition}")
 
 
 # --- epochs, checkpoints, ids -----------------------------------------------------------------------------
@@ -371,7 +402,8 @@ def test_a_malformed_epoch_file_keeps_a_broker_from_starting(partition: Path) ->
     (partition / "leader-epoch-checkpoint").write_bytes(b"0\n2\n0 0\n")
     assert only(findings(partition)).damage.severity is Severity.NO_START
     (partition / "leader-epoch-checkpoint").unlink()
-    assert kinds_of(findings(partition)) == [F.MISSING_FILE]
+    found = only(findings(partition))
+    assert (found.damage.kind, found.fix) == (F.MISSING_FILE, f"kafkatool recover {partition}")
 
 
 @pytest.mark.parametrize(
@@ -391,11 +423,13 @@ def test_a_checkpoint_ahead_of_its_log_is_found(log_dir: Path, name: str, severi
 
 
 @pytest.mark.parametrize(
-    ("text", "severity"),
-    [(b"0\n5\norders 0 3\n", Severity.NO_START), (b"0\n1\norders 0 x\n", Severity.DEGRADED)],
+    ("text", "is_number"),
+    [(b"0\n5\norders 0 3\n", False), (b"0\n1\norders 0 x\n", True), (b"0\n-1\n", True), (b"0\nx\n", False)],
 )
 @pytest.mark.parametrize("name", ["replication", "recovery-point", "log-start", "cleaner"])
-def test_a_malformed_checkpoint_is_found(log_dir: Path, name: str, text: bytes, severity: Severity) -> None:
+def test_a_malformed_checkpoint_is_found(log_dir: Path, name: str, text: bytes, is_number: bool) -> None:
+    # With a wrong number in it a broker starts, but one without high watermarks leads nothing.
+    severity = Severity.DEGRADED if is_number and name != "replication" else Severity.NO_START
     (log_dir / f"{name}-offset-checkpoint").write_bytes(text)
     found = only(findings(log_dir))
     assert (found.damage.kind, found.damage.severity) == (F.BAD_CHECKPOINT, severity)
@@ -468,6 +502,14 @@ def test_leftovers_are_told(partition: Path) -> None:
     assert sorted(told) == [Severity.NOTE, Severity.NOTE, Severity.DEGRADED]
 
 
+def test_an_index_that_a_cleaner_left_is_a_starts_business(partition: Path) -> None:
+    (partition / f"{segment_file(SEGMENT, '.log')}.swap").write_bytes(batch(SEGMENT))
+    index = partition / f"{segment_file(SEGMENT, '.index')}.swap"
+    index.write_bytes(b"\0" * 7)
+    found = only([finding for finding in findings(partition) if finding.file == str(index)])
+    assert found.fix == f"kafkatool recover {partition}"
+
+
 def test_a_snapshot_behind_the_end_is_noted(partition: Path) -> None:
     (partition / segment_file(500, ".snapshot")).write_bytes(write_snapshot([]))
     assert kinds_of(findings(partition, least=Severity.NOTE)) == [F.BAD_SNAPSHOT]
@@ -493,6 +535,34 @@ def test_without_another_replica_the_advice_is_to_recover(tmp_path: Path) -> Non
     assert str(only(findings(log_dir)).fix).startswith("kafkatool recover ")
 
 
+def test_an_eligible_leader_replica_counts_as_another_copy(tmp_path: Path) -> None:
+    """The brokers were stopped one by one: the last record of the metadata has nobody in sync."""
+    case = FIXTURES / "replicas" / "epochs-4.3"
+    log_dir = tmp_path / "logs"
+    shutil.copytree(case / "node1" / "logs1", log_dir)
+    shutil.copytree(case / "node3" / "logs1" / "__cluster_metadata-0", log_dir / "__cluster_metadata-0")
+    flip(log_dir / "epochs-0" / segment_file(9, ".log"), 100)
+    found = only(findings(log_dir))
+    assert found.replicas is not None
+    assert (found.replicas.isr, found.replicas.eligible, found.replicas.leader) == ((), (3,), -1)
+    assert found.fix is not None
+    assert found.fix.startswith("let node 3 lead, ")
+    assert found.fix.endswith("fetches the partition again from 3")
+
+
+def test_of_several_copies_of_the_metadata_the_newest_counts(tmp_path: Path) -> None:
+    newer = write_log_dir(tmp_path / "newer", isr=[1, 2])
+    older = write_log_dir(tmp_path / "older", isr=[1])
+    log = newer / "__cluster_metadata-0" / segment_file(0, ".log")
+    with log.open("ab") as file:
+        file.write(write_batch([NewRecord(None, b"-", TIME)], base_offset=2, partition_leader_epoch=1))
+    views = [read_partition(str(path / "__cluster_metadata-0"), []) for path in (newer, older)]
+    for order in (views, views[::-1]):
+        known = read_cluster_view(order, Guest()).replicas_of("orders", TOPIC_ID, 0)
+        assert known is not None
+        assert known.isr == (1, 2)
+
+
 def test_after_a_clean_shutdown_nothing_is_looked_at(log_dir: Path) -> None:
     flip(active(log_dir / "orders-0", ".log"), 200)
     assert only(findings(log_dir)).below_recovery_point is False
@@ -508,6 +578,21 @@ def test_directories_to_be_deleted_are_left_alone(tmp_path: Path) -> None:
     doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
     flip(closed(doomed, ".log"), 100)
     assert findings(log_dir) == []
+    run = Verification(expand([str(log_dir)]).targets, Request())
+    size = sum(path.stat().st_size for path in doomed.glob("*.log"))
+    assert (run.summary.deleted_partitions, run.summary.deleted_size) == (1, size)
+
+
+def test_a_directory_to_be_deleted_is_walked_where_it_is_named_itself(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs")
+    doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
+    change(active(doomed, ".index"), lambda data: data.extend(bytes(4096)))  # preallocated, never trimmed
+    assert findings(doomed) == []
+    flip(closed(doomed, ".log"), 100)
+    for paths in ((doomed,), (log_dir, doomed)):
+        found = only(findings(*paths))
+        assert (found.damage.kind, found.topic, found.partition) == (F.BIT_FLIP, "gone", 0)
+        assert str(found.fix).startswith("nothing: ")
 
 
 def test_a_metadata_snapshot_is_walked_like_a_log(log_dir: Path) -> None:

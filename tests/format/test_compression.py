@@ -99,3 +99,23 @@ def test_zstd_runs_of_gigabytes_stop_at_the_limit() -> None:
     run = zstandard.ZstdCompressor(level=19).compress(bytes(64 << 20))
     with pytest.raises(TooLarge):
         decompress(Codec.ZSTD, run * 40, limit=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [
+        *((Codec.GZIP, level) for level in (-1, 1, 9)),
+        *((Codec.LZ4, level) for level in (1, 9, 17)),
+        *((Codec.ZSTD, level) for level in (-5, 3, 22)),
+    ],
+)
+def test_every_level_gives_the_same_bytes_back(codec: Codec, level: int) -> None:
+    data = bytes(range(256)) * 300
+    assert decompress(codec, compress(codec, data, level=level), limit=len(data)) == data
+
+
+def test_streams_are_framed_as_java_frames_them() -> None:
+    """A gzip header of no system, and a zstd frame of unknown size with an empty block at its end."""
+    assert compress(Codec.GZIP, b"data")[:10].hex() == "1f8b08000000000000ff"
+    zstd = compress(Codec.ZSTD, b"data")
+    assert (zstd[4], zstd[-3:].hex()) == (0, "010000")

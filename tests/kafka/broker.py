@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.kafka import peers
 from tests.kafka.java_client import JavaClient
@@ -59,7 +60,47 @@ class BrokerFailedError(Exception):
     """The broker did not come up; the message holds the end of its log."""
 
 
-class Broker:
+class Serving:
+    """Something that serves Kafka's protocol: `with` starts it and, in the end, removes all that it wrote."""
+
+    version: str
+    bootstrap: str
+
+    @cached_property
+    def client(self) -> Librdkafka:
+        """librdkafka's admin, producer and consumer."""
+        return Librdkafka(self.bootstrap)
+
+    @cached_property
+    def java(self) -> JavaClient:
+        """The Java client of the broker's own release: its framings differ from librdkafka's."""
+        return JavaClient(self.version, self.bootstrap)
+
+    def start(self) -> None:
+        """Start, and wait until it serves."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let the clients go; those who have more to end say so."""
+        for name in ("client", "java"):
+            if opened := self.__dict__.pop(name, None):
+                opened.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Broker(Serving):
     """One broker and controller; everything it writes lies under `root`, which is removed at the end."""
 
     heap = "512m"
@@ -92,7 +133,7 @@ class Broker:
 
     @property
     def log_file(self) -> Path:
-        """What the broker said since it was first started."""
+        """What the broker said since it was first started, each line with its time in UTC."""
         return self.root / "broker.log"
 
     @property
@@ -104,16 +145,6 @@ class Broker:
         """The process id of the running broker."""
         assert self._process is not None
         return self._process.pid
-
-    @cached_property
-    def client(self) -> Librdkafka:
-        """librdkafka's admin, producer and consumer."""
-        return Librdkafka(self.bootstrap)
-
-    @cached_property
-    def java(self) -> JavaClient:
-        """The Java client of the broker's own release: its framings differ from librdkafka's."""
-        return JavaClient(self.version, self.bootstrap)
 
     def start(self) -> None:
         """Format the directories at the first start, start, and wait until it serves."""
@@ -156,24 +187,9 @@ class Broker:
 
     def close(self) -> None:
         """Kill what runs and remove everything."""
-        for name in ("client", "java"):
-            if opened := self.__dict__.pop(name, None):
-                opened.close()
+        super().close()
         self.kill()
         shutil.rmtree(self.root, ignore_errors=True)
-
-    def __enter__(self) -> Broker:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def _properties_file(self) -> Path:
@@ -211,6 +227,8 @@ class Broker:
             peers.require_java(),
             *(f"-Xmx{self.heap}", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dlog4j2.disable.jmx=true"),
+            *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Duser.timezone=UTC"),
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
             *("-cp", self._classpath),
             *words,
         ]

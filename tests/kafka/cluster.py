@@ -1,4 +1,4 @@
-"""Three brokers and a controller on loopback, to make replicas: leaders and followers, in sync and not.
+"""Some brokers and a controller on loopback, to make replicas: leaders and followers, in sync and not.
 
 with Cluster() as cluster:
     cluster.create_topic("t", [1, 2, 3])          # the first leads
@@ -14,24 +14,18 @@ import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 from tests.kafka import peers
-from tests.kafka.broker import Broker, free_ports
-from tests.kafka.java_client import JavaClient
-from tests.kafka.librdkafka import Librdkafka, Record, wait_until
+from tests.kafka.broker import Broker, Serving, free_ports
+from tests.kafka.librdkafka import Record, wait_until
 
 _CONTROLLER = 100
-_BROKERS = (1, 2, 3)
 
-# Every replica of everything, and no record in the metadata log that nobody asked for.
+# No record in the metadata log that nobody asked for.
 _DEFAULTS = {
     "log.index.size.max.bytes": "120",
     "metadata.max.idle.interval.ms": "0",
-    "transaction.state.log.replication.factor": "3",
-    "offsets.topic.replication.factor": "3",
     "replica.high.watermark.checkpoint.interval.ms": "300",
 }
 
@@ -42,10 +36,10 @@ class Node(Broker):
     heap = "256m"
 
     def __init__(
-        self, number: int, role: str, quorum: str, cluster_id: str, extra: Mapping[str, str]
+        self, version: str, number: int, role: str, quorum: str, cluster_id: str, extra: Mapping[str, str]
     ) -> None:
         is_broker = role == "broker"
-        super().__init__(peers.NEWEST, {**_DEFAULTS, **extra}, log_dirs=2 if is_broker else 1)
+        super().__init__(version, {**_DEFAULTS, **extra}, log_dirs=2 if is_broker else 1)
         self.number = number
         self.cluster_id = cluster_id
         listener = f"PLAINTEXT://{self.bootstrap}" if is_broker else f"CONTROLLER://{quorum.split('@')[1]}"
@@ -69,30 +63,25 @@ class Node(Broker):
         return next(folder / name for folder in self.log_dirs if (folder / name).exists())
 
 
-class Cluster:
-    """A controller (node 100) and the brokers 1, 2 and 3; everything they wrote is removed at the end."""
+class Cluster(Serving):
+    """A controller (node 100) and the brokers from 1 on; everything they wrote is removed at the end.
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
-        quorum = f"{_CONTROLLER}@127.0.0.1:{free_ports(1)[0]}"
-        self.controller = Node(_CONTROLLER, "controller", quorum, "", properties or {})
-        self.controller.cluster_id = "kafkatool-cluster-0001"
+    Internal topics have a replica on every broker.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, version: str = peers.NEWEST, brokers: int = 3
+    ) -> None:
+        quorum, cluster_id = f"{_CONTROLLER}@127.0.0.1:{free_ports(1)[0]}", "kafkatool-cluster-0001"
+        everywhere = ("transaction.state.log.replication.factor", "offsets.topic.replication.factor")
+        extra = {**dict.fromkeys(everywhere, str(brokers)), **(properties or {})}
+        self.controller = Node(version, _CONTROLLER, "controller", quorum, cluster_id, extra)
         self.nodes = {
-            number: Node(number, "broker", quorum, self.controller.cluster_id, properties or {})
-            for number in _BROKERS
+            number: Node(version, number, "broker", quorum, cluster_id, extra)
+            for number in range(1, brokers + 1)
         }
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(node.bootstrap for node in self.nodes.values())
-
-    @cached_property
-    def client(self) -> Librdkafka:
-        return Librdkafka(self.bootstrap)
-
-    @cached_property
-    def java(self) -> JavaClient:
-        """The Java admin, which also sends any request of the protocol to the broker named."""
-        return JavaClient(peers.NEWEST, self.bootstrap)
+        self.version = version
+        self.bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
 
     def start(self) -> None:
         """The controller first, then the brokers side by side."""
@@ -110,9 +99,7 @@ class Cluster:
         with ExitStack() as closing:
             for process in (self.controller, *self.nodes.values()):
                 closing.callback(process.close)
-            for name in ("client", "java"):
-                if opened := self.__dict__.pop(name, None):
-                    closing.callback(opened.close)
+            closing.callback(super().close)
 
     def create_topic(
         self, topic: str, replicas: Sequence[int], config: Mapping[str, str] | None = None
@@ -145,7 +132,9 @@ class Cluster:
         """Wait until this node leads (-1: none does) and exactly these are in sync, where given."""
 
         def settled() -> bool:
-            now, isr = self.client.placement(topic)
+            if (placed := self.client.placement(topic)) is None:
+                return False
+            now, isr = placed
             return leader in (None, now) and (in_sync is None or set(in_sync) == isr)
 
         wait_until(settled, f"{topic}: leader {leader}, in sync {in_sync}", 40)
@@ -155,19 +144,6 @@ class Cluster:
         answer = self.java.call("request", config=address, api=api, version=_VERSIONS[api], data=data)
         if failed := [code for code in _error_codes(answer) if code]:
             raise RuntimeError(f"{api}: error {failed[0]}: {answer}")
-
-    def __enter__(self) -> Cluster:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 _VERSIONS = {"AlterPartitionReassignments": 0, "AlterReplicaLogDirs": 2}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -21,13 +25,35 @@ class JavaError(Exception):
     """The Java side threw; the message is its stack trace."""
 
 
+def _compiled(version: str, jars: str, source: str) -> Path:
+    """Where the classes of a program are; compiled for this release if they were not yet."""
+    sources = [_SOURCES / "Servant.java", _SOURCES / source]
+    digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    target = peers.cache_dir() / "classes" / f"{source.removesuffix('.java')}-{version}-{digest}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = tempfile.mkdtemp(dir=target.parent)
+        compiler = [peers.require_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        words = [*compiler, "-nowarn", "-cp", jars, "-d", made, *map(str, sources)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode != 0:
+            shutil.rmtree(made)
+            raise JavaError(done.stderr)
+        with suppress(OSError):  # another process was as quick
+            os.rename(made, target)
+        shutil.rmtree(made, ignore_errors=True)
+    return target
+
+
 class JavaServant:
-    """One JVM that runs a source file of `java/` and answers one JSON object for each it gets."""
+    """One JVM in which a class of `java/` answers one JSON object for each it gets."""
 
     def __init__(self, version: str, source: str) -> None:
+        *command, jars = java_command(version, quiet=False)
+        classes = os.pathsep.join([str(_compiled(version, jars, source)), jars])
         self._errors = cast("IO[bytes]", tempfile.TemporaryFile())  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
-            [*java_command(version, quiet=False), str(_SOURCES / source)],
+            [*command, classes, "Servant", source.removesuffix(".java")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

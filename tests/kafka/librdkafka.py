@@ -20,6 +20,13 @@ class Record(NamedTuple):
     timestamp_ms: int | None = None
 
 
+class Placed(NamedTuple):
+    """A record that was consumed, and where it stood."""
+
+    offset: int
+    record: Record
+
+
 def _library() -> Any:
     """Imported late, so that tests without a broker need no client; Any, as its types do not hold."""
     import confluent_kafka.admin
@@ -124,6 +131,16 @@ class Librdkafka:
         finally:
             consumer.close()
 
+    def consume_all(self, topic: str, partitions: Sequence[int], **config: object) -> dict[int, list[Placed]]:
+        """Every record of these partitions, with its offset, up to where each of them ends now."""
+        settings = {"group.id": "kafkatool-tests", "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = _library().Consumer({**self._common(), **settings, **_dotted(config)})
+        try:
+            consumer.assign([_library().TopicPartition(topic, number, 0) for number in partitions])
+            return _poll_to_the_ends(consumer, partitions)
+        finally:
+            consumer.close()
+
     def run_group(self, group: str, topics: Sequence[str], count: int, **config: object) -> list[Record]:
         """Join a group (`group_protocol="consumer"` for the new protocol), read, commit, leave."""
         settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -136,10 +153,10 @@ class Librdkafka:
         finally:
             consumer.close()
 
-    def placement(self, topic: str, partition: int = 0) -> tuple[int, set[int]]:
-        """The leader (-1: none) and the replicas in sync, as the brokers that answer know them."""
-        known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions[partition]
-        return known.leader, set(known.isrs)
+    def placement(self, topic: str, partition: int = 0) -> tuple[int, set[int]] | None:
+        """The leader (-1: none) and the replicas in sync; None: the broker that answers knows of none yet."""
+        known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions.get(partition)
+        return None if known is None else (known.leader, set(known.isrs))
 
     def elect_unclean(self, topic: str, partition: int = 0) -> None:
         """Let a replica lead that may lack committed records."""
@@ -202,6 +219,11 @@ class Librdkafka:
             **extra,
         )
 
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Partition to leader, -1 where there is none."""
+        known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+        return {number: partition.leader for number, partition in known.items()}
+
     def _wait_for_leaders(self, topic: str, partitions: int) -> None:
         def all_led() -> bool:
             known = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
@@ -252,7 +274,26 @@ def _poll(consumer: Any, count: int) -> list[Record]:
                 if message.error().retriable() or not message.error().fatal():
                     continue
             raise RuntimeError(str(message.error()))
-        records.append(
-            Record(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])
-        )
+        records.append(_record(message))
     return records
+
+
+def _record(message: Any) -> Record:
+    return Record(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])
+
+
+def _poll_to_the_ends(consumer: Any, partitions: Sequence[int]) -> dict[int, list[Placed]]:
+    found: dict[int, list[Placed]] = {number: [] for number in partitions}
+    open_ended = set(partitions)
+    deadline = time.monotonic() + _SECONDS
+    while open_ended:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"partitions {sorted(open_ended)} did not come to an end")
+        message = consumer.poll(0.5)
+        if message is None:
+            continue
+        if message.error() is None:
+            found[message.partition()].append(Placed(message.offset(), _record(message)))
+        elif message.error().code() == _library().KafkaError._PARTITION_EOF:
+            open_ended.discard(message.partition())
+    return found

@@ -24,9 +24,14 @@ from typing import NoReturn
 
 RELEASES = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
 OLDEST, NEWEST = RELEASES[0], RELEASES[-1]
+KAFKAJS = "kafkajs@2.2.4"
 
 # The plugin that keeps remote segments in a local directory is only in Kafka's test jars.
 TIERED = "tiered"
+MIRROR = "mirror"
+
+# Program -> the Debian package that brings it.
+PROGRAMS = {"kcat": "kcat", "vmtouch": "vmtouch", "fincore": "util-linux-extra", "fio": "fio"}
 
 _POM = Path(__file__).with_name("pom.xml")
 _MARKER = "complete.json"
@@ -87,6 +92,35 @@ def require_program(name: str) -> str:
     if path is None:
         skip_or_fail(f"there is no {name} on the PATH")
     return path
+
+
+def require_kafkajs() -> tuple[str, Path]:
+    """For tests: node, and the folder of modules with kafkajs in it; or skip (fail …)."""
+    node, folder = require_program("node"), _kafkajs_folder()
+    if not (folder / "kafkajs").is_dir():
+        skip_or_fail(f"there is no kafkajs in {folder}: make peers")
+    return node, folder
+
+
+def _kafkajs_folder() -> Path:
+    return cache_dir() / "kafkajs" / "node_modules"
+
+
+def _fetch_kafkajs() -> None:
+    if (_kafkajs_folder() / "kafkajs").is_dir():
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        raise PeerMissingError("there is no npm on the PATH to fetch it")
+    target = _kafkajs_folder().parent
+    target.mkdir(parents=True, exist_ok=True)
+    words = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(target), KAFKAJS]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_FETCH_SECONDS, cwd=target)
+    except subprocess.TimeoutExpired:
+        raise PeerMissingError(f"npm did not finish in {_FETCH_SECONDS} s") from None
+    if done.returncode != 0:
+        raise PeerMissingError(f"npm failed: {done.stderr.strip().splitlines()[:1]}")
 
 
 def skip_or_fail(reason: str) -> NoReturn:
@@ -170,7 +204,8 @@ def fetch_all() -> bool:
     jobs += [
         (f"Kafka {version} tiered", partial(kafka_jars, version, TIERED)) for version in (OLDEST, NEWEST)
     ]
-    jobs += [("kcat", partial(_fetch_program, "kcat", "kcat"))]
+    jobs += [(name, partial(_fetch_program, name, package)) for name, package in PROGRAMS.items()]
+    jobs += [(f"Kafka {NEWEST} mirror", partial(kafka_jars, NEWEST, MIRROR)), ("kafkajs", _fetch_kafkajs)]
     return min(_attempt(what, fetch) for what, fetch in jobs)  # no short cut: each is tried
 
 

@@ -7,6 +7,7 @@ import struct
 from typing import NamedTuple
 
 _PRODUCE, _VERSION = 0, 7
+_FIRST_TRANSACTIONAL = 3
 _SECONDS = 20
 
 
@@ -17,14 +18,18 @@ class Appended(NamedTuple):
     base_offset: int
 
 
-def raw_produce(bootstrap: str, topic: str, batch: bytes, *, partition: int = 0) -> Appended:
-    """Send `batch` as it is; the answer tells whether the broker took it."""
+def raw_produce(
+    bootstrap: str, topic: str, batch: bytes, *, partition: int = 0, version: int = _VERSION
+) -> Appended:
+    """Send `batch` as it is; the answer tells whether the broker took it.
+
+    Versions below 3 are those of clients that wrote messages of magic 0 and 1.
+    """
     host, port = bootstrap.split(":")
-    body = (
-        struct.pack(">hhi", _PRODUCE, _VERSION, 1)
-        + _string("kafkatool")
-        + struct.pack(">hhi", -1, -1, 10_000)
-    )
+    body = struct.pack(">hhi", _PRODUCE, version, 1) + _string("kafkatool")
+    if version >= _FIRST_TRANSACTIONAL:
+        body += struct.pack(">h", -1)
+    body += struct.pack(">hi", -1, 10_000)
     body += struct.pack(">i", 1) + _string(topic)
     body += struct.pack(">iii", 1, partition, len(batch)) + batch
     with socket.create_connection((host, int(port)), timeout=_SECONDS) as stream:

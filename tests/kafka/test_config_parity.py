@@ -16,7 +16,8 @@ pytestmark = pytest.mark.peer
 EDGES = ("-3", "-2", "-1", "0", "1", "2", "3", "4", "9", "10", "13", "14", "17", "18", "22", "23")
 LARGE = ("1048575", "1048576", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808")
 TEXTS = ("", " 5 ", "0.5", "1.5", "true", "TRUE", "maybe", "compact", "compact,delete", "compact, delete",
-         "producer", "zstd", "LogAppendTime", "logappendtime", "*", "1:2", "1:2,3:4", "x")  # fmt: skip
+         "producer", "zstd", "LogAppendTime", "logappendtime", "*", "1:2", "1:2,3:4", "x",
+         "+7", "1_0", "1_048_576", "\u0667", "0x10", "7L", "1e3")  # fmt: skip
 # The test broker sets this one for itself.
 NOT_DEFAULT = {"retention.ms"}
 # Settings that a broker changes only together with others, or that are none of a log's business.

@@ -8,6 +8,7 @@ on a log that we wrote.
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from kafkatool.engine import refusals
 from kafkatool.engine.config import read_config
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.log import Log
+from kafkatool.engine.log_dir_writer import open_log_dir
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.log_reading import Isolation, offset_for_time, records
 from kafkatool.engine.producer_state import Origin
@@ -36,6 +38,7 @@ from kafkatool.format.batch import (
     write_batch,
 )
 from kafkatool.format.names import segment_file
+from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
 from tests.engine.test_log_fixtures import content
@@ -43,6 +46,7 @@ from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record
 from tests.kafka.raw_produce import Appended, raw_produce
+from tests.kafka.test_broker_log_parity import requests as old_requests
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("log parity")]
 
@@ -56,6 +60,7 @@ ERRORS: dict[type[LogRefusal], int] = {
     refusals.InvalidProducerEpoch: 47,
     refusals.InvalidRecord: 87,
 }
+RECOVERING = re.compile(r"Recovering unflushed segment .* ours-0")
 NOT_YET = (3, 5, 6)  # no such topic, no leader, not the leader
 SEGMENT_BYTES = "segment.bytes"
 TOPICS: dict[str, dict[str, str]] = {
@@ -133,14 +138,14 @@ def release_settings(settings: dict[str, str], version: str) -> dict[str, str]:
     return {("internal." if name == SEGMENT_BYTES else "") + name: text for name, text in settings.items()}
 
 
-def produce(broker: Broker, topic: str, batch: bytes) -> Appended:
+def produce(broker: Broker, topic: str, batch: bytes, version: int = 7) -> Appended:
     """The broker's answer, once it knows that it leads."""
-    answer = raw_produce(broker.bootstrap, topic, batch)
+    answer = raw_produce(broker.bootstrap, topic, batch, version=version)
     for _ in range(200):
         if answer.error not in NOT_YET:
             break
         time.sleep(0.05)
-        answer = raw_produce(broker.bootstrap, topic, batch)
+        answer = raw_produce(broker.bootstrap, topic, batch, version=version)
     return answer
 
 
@@ -179,6 +184,7 @@ def test_the_same_bytes_give_the_same_answers_and_the_same_files(broker: Broker,
         for batch in Story(random.Random(name)).batches(120):
             error, offset = produce(broker, name, batch)
             answers[name].append((batch, error, offset))
+    old_answers = send_as_old_clients(broker)
     broker.stop()
     for name, settings in TOPICS.items():
         config = read_config(release_settings(settings, broker.version), Release.parse(broker.version))
@@ -194,11 +200,53 @@ def test_the_same_bytes_give_the_same_answers_and_the_same_files(broker: Broker,
         assert content(ours) == content(theirs), name
         assert any(error for _, error, _ in answers[name]), name
     assert len(list((tmp_path / "tiny-index-0").glob("*.log"))) > 3
+    check_old_clients(broker, old_answers, tmp_path)
 
 
 def _wall_clock(directory: Path) -> int:
     """About when the broker worked."""
     return int((directory / segment_file(0, ".log")).stat().st_mtime * 1000)
+
+
+OLD_CLIENTS = {
+    "old-plain": {SEGMENT_BYTES: "1500", "index.interval.bytes": "200"},
+    "old-append-time": {"message.timestamp.type": "LogAppendTime"},
+    "old-zstd": {"compression.type": "zstd"},
+}
+OLD_REQUESTS = [data for magic in (0, 1) for data in old_requests(magic, [Codec.GZIP])]
+
+
+def send_as_old_clients(broker: Broker) -> dict[str, list[Appended]]:
+    """Messages of magic 0 and 1, to 3.9 with the requests of their time; the others no longer know those."""
+    version = 2 if takes_old_messages(broker) else 7
+    answers = {}
+    for name, settings in OLD_CLIENTS.items():
+        broker.client.create_topic(name, release_settings(settings, broker.version))
+        answers[name] = [produce(broker, name, data, version) for data in OLD_REQUESTS]
+    return answers
+
+
+def takes_old_messages(broker: Broker) -> bool:
+    return Release.parse(broker.version) < Release.V4_0
+
+
+def check_old_clients(broker: Broker, answers: dict[str, list[Appended]], root: Path) -> None:
+    for name, settings in OLD_CLIENTS.items():
+        theirs, ours = broker.log_dir / f"{name}-0", root / f"{name}-0"
+        if not takes_old_messages(broker):
+            assert {answer.error for answer in answers[name]} == {87}
+            continue
+        config = read_config(release_settings(settings, broker.version), Release.parse(broker.version))
+        times = append_times(theirs)
+        log = open_log(Disk(), str(ours), config, now_ms=_wall_clock(theirs))
+        log.become_leader(0)
+        for data, answer in zip(OLD_REQUESTS, answers[name], strict=True):
+            is_timed = answer.error == 0 and config.uses_append_time
+            found = our_answer(log, data, next(times) if is_timed else _wall_clock(theirs))
+            assert found == answer or (answer.error == -1 and found[0] > 0), (name, answer, found)
+        log.close()
+        assert content(ours) == content(theirs), name
+        assert [answer.error for answer in answers[name]].count(0) > 15
 
 
 def write_our_log(log: Log) -> None:
@@ -239,26 +287,28 @@ def test_a_broker_serves_what_we_wrote_and_has_nothing_to_say(broker: Broker, tm
     broker.client.create_topic("ours", settings)
     broker.stop()
     directory = broker.log_dir / "ours-0"
-    topic_id = (directory / "partition.metadata").read_bytes()
+    topic_id = read_partition_metadata((directory / "partition.metadata").read_bytes()).topic_id
     shutil.rmtree(directory)
     config = read_config(settings, Release.parse(broker.version))
-    log = open_log(Disk(), str(directory), config, now_ms=NOW)
-    write_our_log(log)
-    expected = {
-        level: [Record(row.key, row.value, (), row.timestamp_ms) for row in records(log, 0, level)]
-        for level in (Isolation.LOG_END, Isolation.COMMITTED)
-    }
-    times = {at: visible_offset(log, at) for at in (NOW - 1, NOW, NOW + 105, NOW + 390, NOW + 391)}
-    assert log.last_stable_offset < log.log_end_offset
-    assert any(segment.aborted() for segment in log.segments)
-    log.close()
-    (directory / "partition.metadata").write_bytes(topic_id)
+    with open_log_dir(Disk(), str(broker.log_dir), now_ms=NOW, offline=True) as log_dir:
+        log = log_dir.open_log("ours", 0, config, now_ms=NOW, topic_id=topic_id)
+        write_our_log(log)
+        log.high_watermark = log.log_end_offset
+        expected = {
+            level: [Record(row.key, row.value, (), row.timestamp_ms) for row in records(log, 0, level)]
+            for level in (Isolation.LOG_END, Isolation.COMMITTED)
+        }
+        times = {at: visible_offset(log, at) for at in (NOW - 1, NOW, NOW + 105, NOW + 390, NOW + 391)}
+        assert log.last_stable_offset < log.log_end_offset
+        assert any(segment.aborted() for segment in log.segments)
     before = content(directory)
     for kill in (False, True):
-        served_without_a_word(broker, expected, times)
+        said = served_without_a_word(broker, expected, times)
+        assert "since clean shutdown file was found" in said
+        assert not RECOVERING.search(said)
         broker.kill() if kill else broker.stop()
     # The killed broker's next start walks the log, and finds it as it was.
-    served_without_a_word(broker, expected, times)
+    assert RECOVERING.search(served_without_a_word(broker, expected, times))
     broker.stop()
     after = content(directory)
     assert {name: after[name] for name in before if name != "leader-epoch-checkpoint"} == {
@@ -274,8 +324,8 @@ def visible_offset(log: Log, time_ms: int) -> int | None:
 
 def served_without_a_word(
     broker: Broker, expected: dict[Isolation, list[Record]], times: dict[int, int | None]
-) -> None:
-    """Start the broker, read everything, and look for warnings about the topic."""
+) -> str:
+    """Start the broker, read everything, and look for warnings about the topic; all that it said."""
     seen = len(broker.log_file.read_bytes())
     broker.start()
     everything, committed = expected[Isolation.LOG_END], expected[Isolation.COMMITTED]
@@ -283,5 +333,7 @@ def served_without_a_word(
     assert consume("ours", len(everything), isolation_level="read_uncommitted") == everything
     assert consume("ours", len(committed), isolation_level="read_committed") == committed
     assert broker.client.offsets_for_times("ours", list(times)) == list(times.values())
-    said = broker.log_file.read_bytes()[seen:].decode(errors="replace").splitlines()
-    assert [line for line in said if "ours" in line and ("WARN" in line or "ERROR" in line)] == []
+    said = broker.log_file.read_bytes()[seen:].decode(errors="replace")
+    warnings = [line for line in said.splitlines() if "WARN" in line or "ERROR" in line]
+    assert [line for line in warnings if "ours" in line or "log" in line.lower()] == []
+    return said

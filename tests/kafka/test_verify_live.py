@@ -66,6 +66,18 @@ def verify(broker: Broker, *options: str) -> list[dict[str, Any]]:
     return bad
 
 
+def was_cut_off(row: dict[str, Any]) -> bool:
+    """The two things that a kill leaves behind: half a batch, or a marker without its entry.
+
+    The end of a transaction is in its topic before the broker has the entry in the transaction index, and
+    after the client was told; a broker makes the entry when it scans the segment at its next start.
+    """
+    if row["class"] == "torn_tail":
+        return True
+    is_entry = row["file"].endswith(".txnindex") and row["found"] == "no entry"
+    return is_entry and row["below_recovery_point"] is False
+
+
 def test_nothing_is_wrong_while_a_broker_writes_and_when_it_is_gone(broker: Broker) -> None:
     stop = threading.Event()
     writer = threading.Thread(target=produce, args=(broker, stop))
@@ -78,7 +90,7 @@ def test_nothing_is_wrong_while_a_broker_writes_and_when_it_is_gone(broker: Brok
         stop.set()
         writer.join()
     broker.kill()
-    assert {row["class"] for row in verify(broker)} <= {"torn_tail"}
+    assert [row for row in verify(broker) if not was_cut_off(row)] == []
     broker.start()
     broker.stop()
     assert verify(broker, "--deep") == []

@@ -1,13 +1,7 @@
-import java.io.BufferedReader;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.net.Socket;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -29,8 +23,6 @@ import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.CreateDelegationTokenOptions;
 import org.apache.kafka.clients.admin.FeatureUpdate;
-import org.apache.kafka.clients.admin.NewPartitionReassignment;
-import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.ScramCredentialInfo;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
@@ -67,29 +59,11 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Producer, consumer and admin of one release: a line of JSON in, a line of JSON out. See java_client.py. */
+/** Producer, consumer and admin of one release, for Servant. */
 public class Client {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    public static void main(String[] args) throws Exception {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                answer.set("result", run(JSON.readTree(line)));
-            } catch (Throwable thrown) {
-                StringWriter trace = new StringWriter();
-                thrown.printStackTrace(new PrintWriter(trace));
-                answer.put("error", trace.toString());
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
-    }
-
-    private static JsonNode run(JsonNode call) throws Exception {
+    static JsonNode answer(JsonNode call) throws Exception {
         Properties config = new Properties();
         call.get("config").fields().forEachRemaining(e -> config.put(e.getKey(), e.getValue().asText()));
         String op = call.get("op").asText();

@@ -1,16 +1,9 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.IntNode;
 
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,26 +12,10 @@ import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** Group members that only clients of 4.x can be: a line of JSON in, one out. */
+/** Group members that only clients of 4.x can be, for Servant. */
 public class Groups {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
-    public static void main(String[] args) throws Exception {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                answer.put("result", run(JSON.readTree(line)));
-            } catch (Throwable thrown) {
-                StringWriter trace = new StringWriter();
-                thrown.printStackTrace(new PrintWriter(trace));
-                answer.put("error", trace.toString());
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    static JsonNode answer(JsonNode call) {
+        return IntNode.valueOf(run(call));
     }
 
     private static int run(JsonNode call) {

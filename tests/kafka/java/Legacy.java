@@ -1,13 +1,8 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
 
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.CompressionType;
@@ -16,24 +11,10 @@ import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.TimestampType;
 
-/** Kafka's own record builder of 3.9, the last that writes magic 0 and 1: a line of JSON in, one out. */
+/** Kafka's own record builder of 3.9, the last that writes magic 0 and 1, for Servant. */
 public class Legacy {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
-    public static void main(String[] args) throws Exception {
-        PrintStream answers = System.out;
-        System.setOut(System.err);
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            ObjectNode answer = JSON.createObjectNode();
-            try {
-                answer.put("result", Base64.getEncoder().encodeToString(build(JSON.readTree(line))));
-            } catch (Throwable thrown) {
-                answer.put("error", thrown.toString());
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+    static JsonNode answer(JsonNode call) throws Exception {
+        return TextNode.valueOf(Base64.getEncoder().encodeToString(build(call)));
     }
 
     /** magic, codec, offset (of the first record), appendTime (or null), records of [timestamp, key, value]. */

@@ -14,23 +14,23 @@ from tests.kafka.making.cases import FIXTURES
 
 Call = list[str]
 
-_DECODERS = {
+DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
     "__cluster_metadata": "--cluster-metadata-decoder",
     "__remote_log_metadata": "--remote-log-metadata-decoder",
     "__share_group_state": "--share-group-state-decoder",
 }
-_SHARE = _DECODERS["__share_group_state"]
+_SHARE = DECODERS["__share_group_state"]
 
-_LOG_MODES: tuple[list[str], ...] = (
+LOG_MODES: tuple[list[str], ...] = (
     [],
     ["--deep-iteration"],
     ["--print-data-log"],
     ["--print-data-log", "--skip-record-metadata"],
     ["--deep-iteration", "--skip-record-metadata"],
 )
-_INDEX_MODES: tuple[list[str], ...] = ([], ["--verify-index-only"], ["--index-sanity-check"])
+INDEX_MODES: tuple[list[str], ...] = ([], ["--verify-index-only"], ["--index-sanity-check"])
 _DECODER_CLASS = "org.apache.kafka.tools.api.%sDecoder"
 
 # Whole log directories: the batches of each log, once; the other modes have cases of their own.
@@ -44,7 +44,7 @@ _LONG = ("consumer-offsets/4.3", "consumer-offsets/4.0", "cluster-metadata/4.3",
 
 # On an ordinary topic every decoder is wrong; on another internal topic it may take something for its own.
 _WRONG = {
-    "log/none-java": tuple(_DECODERS.values()),
+    "log/none-java": tuple(DECODERS.values()),
     "consumer-offsets/4.3": ("--transaction-log-decoder", _SHARE),
     "consumer-offsets/3.9": ("--print-data-log",),
     "transaction-state/4.3": ("--offsets-decoder", "--cluster-metadata-decoder"),
@@ -62,16 +62,16 @@ def make_goldens(chosen: str = "*/*") -> None:
 
 def _runs(case: Path) -> Iterator[Run]:
     with tempfile.TemporaryDirectory(prefix="kafkatool-golden-") as scratch:
-        copy = _Copy(case, Path(scratch) / "dir")
+        copy = Copy(case, Path(scratch) / "dir")
         for call in calls(case):
-            yield from _merged(call, {release: copy.run(call, release) for release in _releases(call)})
+            yield from _merged(call, {release: copy.run(call, release) for release in releases_of(call)})
 
 
-def _releases(call: Call) -> list[str]:
+def releases_of(call: Call) -> list[str]:
     return [release for release in peers.RELEASES if not (_SHARE in call and release == peers.OLDEST)]
 
 
-class _Copy:
+class Copy:
     """The tool changes what it reads: it gets a copy, made again whenever it did."""
 
     def __init__(self, case: Path, folder: Path) -> None:
@@ -113,20 +113,20 @@ def calls(case: Path) -> Iterator[Call]:
     logs = [path for path in files if path.suffix in (".log", ".checkpoint")]
     for path in logs:
         for mode in _modes_of_log(name, path):
-            yield _call(case, path, mode=mode)
+            yield call_of(case, path, mode=mode)
     yield from _part_of_log(case, logs)
     for path in files if case.parent.name not in _PLAIN else ():
         if path.parent.name == "remote-log-index-cache":
             continue  # without a log beside it the tool can do nothing with an index
         if path.suffix in (".index", ".timeindex"):
-            for mode in _INDEX_MODES:
-                yield _call(case, path, mode=mode)
+            for mode in INDEX_MODES:
+                yield call_of(case, path, mode=mode)
         elif path.suffix in (".txnindex", ".snapshot"):
-            yield _call(case, path)
+            yield call_of(case, path)
     yield from _special(name, case, files)
 
 
-def _call(case: Path, *paths: Path, mode: list[str] | None = None) -> Call:
+def call_of(case: Path, *paths: Path, mode: list[str] | None = None) -> Call:
     return ["--files", ",".join(f"{DIR}/{path.relative_to(case)}" for path in paths), *(mode or [])]
 
 
@@ -134,7 +134,7 @@ def _modes_of_log(name: str, path: Path) -> Iterator[list[str]]:
     topic = path.parent.name.rsplit("-", 1)[0]
     if path.name == "bootstrap.checkpoint":
         topic = "__cluster_metadata"
-    decoder = _DECODERS.get(topic)
+    decoder = DECODERS.get(topic)
     if name.split("/")[0] in _PLAIN:
         yield []
         return
@@ -143,9 +143,9 @@ def _modes_of_log(name: str, path: Path) -> Iterator[list[str]]:
         if name not in _LONG:
             yield [decoder, "--skip-record-metadata"]
     elif name in _BLOCKS:
-        yield from _LOG_MODES[:2]
+        yield from LOG_MODES[:2]
     else:
-        yield from _LOG_MODES
+        yield from LOG_MODES
     for wrong in _WRONG.get(name, ()):
         if wrong != decoder:
             yield [wrong]
@@ -157,7 +157,7 @@ def _part_of_log(case: Path, logs: list[Path]) -> Iterator[Call]:
         return
     largest = max(logs, key=lambda path: path.stat().st_size, default=None)
     if largest is not None and (size := largest.stat().st_size) > 1:
-        yield _call(case, largest, mode=["--deep-iteration", "--max-bytes", str(size * 2 // 3)])
+        yield call_of(case, largest, mode=["--deep-iteration", "--max-bytes", str(size * 2 // 3)])
 
 
 def _special(name: str, case: Path, files: list[Path]) -> Iterator[Call]:
@@ -166,32 +166,32 @@ def _special(name: str, case: Path, files: list[Path]) -> Iterator[Call]:
     if name == "log/none-java":
         log = next(path for path in files if path.suffix == ".log")
         for kind in ("Integer", "Long", "Default"):
-            yield _call(case, log, mode=["--value-decoder-class", _DECODER_CLASS % kind])
-        yield _call(case, log, mode=["--max-bytes", str(log.stat().st_size)])
-        yield _call(case, log, mode=["--max-bytes", "0"])
+            yield call_of(case, log, mode=["--value-decoder-class", _DECODER_CLASS % kind])
+        yield call_of(case, log, mode=["--max-bytes", str(log.stat().st_size)])
+        yield call_of(case, log, mode=["--max-bytes", "0"])
     if name in ("index/segments-4.3", "compacted/cleaned-4.3"):
         logs = [path for path in files if path.suffix == ".log"]
         indexes = [path for path in files if path.suffix in (".index", ".timeindex")]
-        yield _call(case, *logs[:3], mode=["--deep-iteration"])
-        yield _call(case, *indexes[:4], *logs[:1], mode=["--deep-iteration"])
-        yield _call(case, indexes[0], mode=["--max-message-size", "20"])
+        yield call_of(case, *logs[:3], mode=["--deep-iteration"])
+        yield call_of(case, *indexes[:4], *logs[:1], mode=["--deep-iteration"])
+        yield call_of(case, indexes[0], mode=["--max-message-size", "20"])
     if unknown := [path for path in files if path.suffix in (".deleted", ".cleaned", ".swap", ".metadata")][
         :2
     ]:
-        yield _call(case, *unknown)
+        yield call_of(case, *unknown)
     if name == "log/none-java":
-        yield _call(case, case / "none-java-0" / "leader-epoch-checkpoint")
+        yield call_of(case, case / "none-java-0" / "leader-epoch-checkpoint")
 
 
 def _decoder_classes(case: Path, files: list[Path]) -> Iterator[Call]:
     logs = [path for path in files if path.suffix == ".log"]
     for log, kind in zip(logs, ("Integer", "Long"), strict=True):
         decoder = _DECODER_CLASS % kind
-        yield _call(case, log, mode=["--key-decoder-class", decoder, "--value-decoder-class", decoder])
-        yield _call(case, log, mode=["--key-decoder-class", decoder, "--skip-record-metadata"])
-    yield _call(case, logs[1], mode=["--value-decoder-class", _DECODER_CLASS % "Integer"])
-    yield _call(case, logs[0], mode=["--value-decoder-class", _DECODER_CLASS % "Long"])
-    yield _call(case, logs[0], mode=["--value-decoder-class", _DECODER_CLASS % "String"])
-    yield _call(case, logs[0], mode=["--key-decoder-class"])
-    yield _call(case, logs[0], mode=["--value-decoder-class", "no.such.Decoder"])
-    yield _call(case, logs[0], mode=["--value-decoder-class", "kafka.serializer.StringDecoder"])
+        yield call_of(case, log, mode=["--key-decoder-class", decoder, "--value-decoder-class", decoder])
+        yield call_of(case, log, mode=["--key-decoder-class", decoder, "--skip-record-metadata"])
+    yield call_of(case, logs[1], mode=["--value-decoder-class", _DECODER_CLASS % "Integer"])
+    yield call_of(case, logs[0], mode=["--value-decoder-class", _DECODER_CLASS % "Long"])
+    yield call_of(case, logs[0], mode=["--value-decoder-class", _DECODER_CLASS % "String"])
+    yield call_of(case, logs[0], mode=["--key-decoder-class"])
+    yield call_of(case, logs[0], mode=["--value-decoder-class", "no.such.Decoder"])
+    yield call_of(case, logs[0], mode=["--value-decoder-class", "kafka.serializer.StringDecoder"])

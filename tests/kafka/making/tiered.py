@@ -11,7 +11,7 @@ from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.making.cases import write_case
 from tests.kafka.making.logs import START_MS, short, small_segments
 
-_PROPERTIES = {
+PROPERTIES = {
     "remote.log.storage.system.enable": "true",
     "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
     "remote.log.storage.manager.impl.prefix": "rsm.config.",
@@ -29,7 +29,7 @@ _PROPERTIES = {
 
 def make_tiered(version: str) -> None:
     """Copy segments away, read some back through their indexes, delete records and a whole topic."""
-    broker = Broker(version, _PROPERTIES, profiles=(peers.TIERED,))
+    broker = Broker(version, PROPERTIES, profiles=(peers.TIERED,))
     broker.properties["rsm.config.dir"] = str(broker.root / "remote")
     with broker:
         said = _fill(broker)

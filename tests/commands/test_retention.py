@@ -1,0 +1,191 @@
+"""`kafkatool retention` from the command line: what is said, refused, and done."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kafkatool.format.names import segment_file
+from kafkatool.format.time_index import TimeEntry, write_entries
+from tests.cli import Run, run
+from tests.engine.disk import START_MS, write_log_dir
+from tests.engine.test_plan import locked, read_tree
+
+AT = str(START_MS + 29_003)
+EXPIRED = ("--at", AT, "--set", "retention.ms=1")
+SURE = (
+    *EXPIRED,
+    *("--set", "cleanup.policy=delete", "--set", "retention.bytes=-1"),
+    *("--set", "remote.storage.enable=false"),
+)
+
+NO_DELAY = ("--set", "file.delete.delay.ms=0")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return write_log_dir(tmp_path / "logs")
+
+
+def rows(*arguments: str) -> list[dict[str, object]]:
+    done = run("retention", "--format", "ndjson", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def verdicts(*arguments: str) -> list[tuple[object, object, object]]:
+    return [
+        (row["segment"], row["verdict"], row["rule"]) for row in rows(*arguments) if row["kind"] == "verdict"
+    ]
+
+
+def refused(done: Run, words: bytes) -> None:
+    assert (done.exit_code, words in done.stderr) == (5, True), done.stderr
+
+
+def test_every_segment_has_a_verdict_and_nothing_changes(log_dir: Path) -> None:
+    before = read_tree(log_dir)
+    assert verdicts(*EXPIRED, str(log_dir / "orders-0")) == [(0, "delete", "time"), (60, "keep", "time")]
+    assert read_tree(log_dir) == before
+
+
+def test_a_future_time_is_told_with_its_offset_and_whom_it_holds(log_dir: Path) -> None:
+    index = log_dir / "orders-0" / segment_file(0, ".timeindex")
+    index.write_bytes(write_entries([TimeEntry(START_MS + 999_999_999, 37)]))
+    done = run(
+        "retention", "--at", str(START_MS + 600_000), "--set", "retention.ms=1", str(log_dir / "orders-0")
+    )
+    first, second = done.stdout.decode().splitlines()[1:]
+    assert "its time at offset 37 is 11d13h in the future: holds itself and all behind it" in first
+    assert (
+        "its time index does not say so, but its records reach 2023-11-14T22:13:49.001Z at offset 59" in first
+    )
+    assert "after_kept" in second
+    assert "segment 0 before it stays until" in second
+
+
+def test_where_a_value_comes_from_is_told(log_dir: Path, tmp_path: Path) -> None:
+    server = tmp_path / "server.properties"
+    server.write_text(f"node.id=7\nlog.dirs={log_dir}\nlog.retention.minutes=5\n")
+    topic = tmp_path / "topic.properties"
+    topic.write_text("cleanup.policy=delete\n")
+    found = rows("--config", str(topic), "--set", "retention.bytes=9", str(server))
+    origins = {row["name"]: row["origin"] for row in found if row["kind"] == "setting"}
+    assert origins == {
+        "cleanup.policy": "--config",
+        "retention.ms": "server.properties",
+        "retention.bytes": "--set",
+        "remote.storage.enable": "default",
+    }
+
+
+def test_nothing_is_deleted_by_a_default_or_an_assumed_high_watermark(log_dir: Path) -> None:
+    before = read_tree(log_dir)
+    refused(run("retention", *EXPIRED, "--apply", str(log_dir / "orders-0")), b"mere defaults")
+    refused(run("retention", *SURE, "--apply", str(log_dir / "orders-2")), b"high watermark is not known")
+    end = ("--high-watermark", "end")
+    refused(
+        run("retention", *SURE, *end, "--apply", str(log_dir / "orders-0")), b"high watermark is not known"
+    )
+    assert read_tree(log_dir) == before
+    number = ("--high-watermark", "120")
+    assert run("retention", *SURE, *number, "--apply", str(log_dir / "orders-2")).exit_code == 0
+
+
+def test_a_directory_in_use_is_refused(log_dir: Path, tmp_path: Path) -> None:
+    before = read_tree(log_dir)
+    with locked(log_dir):
+        refused(run("retention", *SURE, "--apply", str(log_dir / "orders-0")), b"a broker is running")
+        moving = ("--move-to", str(tmp_path / "kept"))
+        refused(
+            run("retention", *SURE, *moving, "--apply", str(log_dir / "orders-0")), b"a broker is running"
+        )
+        refused(run("retention", "--purge", "--apply", *NO_DELAY, str(_with_deleted(log_dir))), b"running")
+    assert not (tmp_path / "kept").exists()
+    (log_dir / "orders-0" / f"{segment_file(0, '.log')}.deleted").unlink()
+    assert read_tree(log_dir) == before
+
+
+def test_what_is_applied_can_be_undone(log_dir: Path) -> None:
+    before = {name: data for name, data in read_tree(log_dir).items() if name != ".kafka_cleanshutdown"}
+    assert run("retention", *SURE, "--apply", str(log_dir / "orders-0")).exit_code == 0
+    assert (log_dir / "orders-0" / f"{segment_file(0, '.log')}.deleted").exists()
+    assert verdicts(*SURE, str(log_dir / "orders-0")) == [(60, "keep", "time")]
+    assert (
+        run("retention", "--undo", str(log_dir / "retention.kafkatool-1"), "--apply", "--offline").exit_code
+        == 0
+    )
+    assert read_tree(log_dir) == before
+
+
+def test_segments_can_be_moved_away_but_not_into_the_log_directory(log_dir: Path, tmp_path: Path) -> None:
+    inside = ("--move-to", str(log_dir / "kept"))
+    refused(run("retention", *SURE, *inside, "--apply", str(log_dir / "orders-0")), b"must not lie inside")
+    assert not (log_dir / "kept").exists()
+    kept = tmp_path / "kept"
+    assert (
+        run("retention", *SURE, "--move-to", str(kept), "--apply", str(log_dir / "orders-0")).exit_code == 0
+    )
+    assert sorted(os.listdir(kept / "orders-0")) == [
+        segment_file(0, end) for end in (".index", ".log", ".timeindex")
+    ]
+    assert verdicts("--at", AT, str(kept / "orders-0"))[0][0] == 0
+
+
+def _with_deleted(log_dir: Path) -> Path:
+    (log_dir / "orders-0" / f"{segment_file(0, '.log')}.deleted").write_bytes(b"x")
+    return log_dir / "orders-0"
+
+
+def test_purge_unlinks_only_what_was_deleted_long_enough_ago(log_dir: Path) -> None:
+    partition = _with_deleted(log_dir)
+    assert run("retention", "--purge", "--apply", str(partition)).exit_code == 0
+    assert (partition / f"{segment_file(0, '.log')}.deleted").exists()
+    before = read_tree(log_dir)
+    assert run("retention", "--purge", "--apply", *NO_DELAY, str(partition)).exit_code == 0
+    gone = {f"orders-0/{segment_file(0, '.log')}.deleted", ".kafka_cleanshutdown"}
+    assert before.keys() - read_tree(log_dir).keys() <= gone
+    assert not (partition / f"{segment_file(0, '.log')}.deleted").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "retention.ms"), b"write KEY=VALUE"),
+        (("--set", "retention.ms=x"), b"must be a number"),
+        (("--high-watermark", "top"), b"checkpoint, end or an offset"),
+        (("--high-watermark", "5"), b"takes one partition"),
+        (("--remote-offset", "5"), b"takes one partition"),
+        (("--forecast", "soon"), b"not a duration"),
+        (("--forecast", "1ms"), b"too short"),
+        (("--free", "much"), b"not a size"),
+        (("--free", "0"), b"that is nothing"),
+        (("--free", "1G", "--apply"), b"one at a time"),
+        (("--purge", "--move-to", "x"), b"one at a time"),
+        (("--at", "now+1d", "--apply"), b"is for telling"),
+        (("--kafka-version", "2.0"), b"is not known"),
+        (("--config", "/nonexistent"), b"No such file"),
+    ],
+)
+def test_what_makes_no_sense_is_usage(log_dir: Path, arguments: tuple[str, ...], words: bytes) -> None:
+    done = run("retention", *arguments, str(log_dir))
+    assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_directories_that_nobody_asks_about_are_left_alone(log_dir: Path) -> None:
+    stray = "lost-3.0123456789abcdef0123456789abcdef-stray"
+    assert verdicts("--set", "retention.ms=1", str(log_dir / stray)) == [(0, "keep", "policy")]
+    gone = "gone-0.0123456789abcdef0123456789abcdef-delete"
+    assert verdicts("--set", "retention.ms=1", str(log_dir / gone)) == [(0, "keep", "policy")]
+
+
+def test_a_partition_that_cannot_be_read_does_not_hide_the_others(log_dir: Path) -> None:
+    (log_dir / "orders-2" / segment_file(0, ".timeindex")).unlink()
+    os.mkfifo(log_dir / "orders-2" / segment_file(0, ".timeindex"))
+    done = run("retention", "--format", "ndjson", *EXPIRED, str(log_dir))
+    partitions = {json.loads(line).get("partition") for line in done.stdout.splitlines()}
+    assert {0, 10} <= partitions
+    assert done.exit_code == 3

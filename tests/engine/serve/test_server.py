@@ -1,0 +1,144 @@
+"""The server in this process, with little patience: silent, slow and half-open clients, large requests."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine.partitions import find_partitions
+from kafkatool.engine.paths import expand
+from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.budget import Budget, NoRoom
+from kafkatool.engine.serve.catalog import Choice, make_catalog
+from kafkatool.engine.serve.committed import Committed
+from kafkatool.engine.serve.connections import Limits
+from kafkatool.engine.serve.partitions import Serving
+from kafkatool.engine.serve.server import Address, Server, Settings
+from kafkatool.engine.source import Guest
+from kafkatool.format.protocol.apis import BY_NAME
+from kafkatool.format.protocol.frames import write_request
+from tests.logs import batches, write_log
+from tests.serving import RawClient
+from tests.serving_logs import large_log_dir
+
+
+@contextmanager
+def running(
+    directory: Path, limits: Limits, *, uses_sendfile: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Its port, and what it says."""
+    guest, said = Guest(), list[str]()
+    catalog = make_catalog(find_partitions(expand([str(directory)]).targets, guest), Choice(), Serving(guest))
+    answers = Answers(lambda: catalog, Identity("test", 1), Committed())
+    settings = Settings(Address("127.0.0.1", 0), limits=limits, uses_sendfile=uses_sendfile)
+    server = Server(settings, answers, said.append, said.append)
+    port = server.listen().port
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield port, said
+    finally:
+        server.stop()
+        thread.join(10)
+        server.close(1.0)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    write_log(tmp_path / "t-0", b"".join(batches(5)))
+    return tmp_path
+
+
+def seconds_until_closed(sock: socket.socket) -> float:
+    start = time.monotonic()
+    sock.settimeout(10)
+    while sock.recv(1 << 16):
+        pass
+    return time.monotonic() - start
+
+
+def test_a_client_that_never_says_anything_is_hung_up_on(small: Path) -> None:
+    with running(small, Limits(first_byte_seconds=0.3)) as (port, said):
+        assert 0.2 < seconds_until_closed(socket.create_connection(("127.0.0.1", port))) < 5
+        assert any("nothing came for too long" in line for line in said)
+
+
+def test_a_request_that_comes_too_slowly_is_not_waited_for(small: Path) -> None:
+    with running(small, Limits(frame_seconds=0.5)) as (port, _said):
+        sock = socket.create_connection(("127.0.0.1", port))
+        frame = write_request(BY_NAME["metadata"], 8, 1, None, {"topics": None})
+        start = time.monotonic()
+        with suppress(OSError):  # reset or broken, as it comes
+            for byte in frame * 100:
+                sock.sendall(bytes([byte]))
+                time.sleep(0.1)
+        assert time.monotonic() - start < 8
+
+
+def test_a_client_that_takes_nothing_of_its_answer_is_hung_up_on(tmp_path: Path) -> None:
+    large_log_dir(tmp_path, "big", 24 << 20)
+    with running(tmp_path, Limits(stall_seconds=0.5)) as (port, said):
+        client = RawClient(port)
+        asked = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 24 << 20}
+        topics = [{"topic": "big", "partitions": [asked]}]
+        client.send("fetch", 11, maxWaitMs=0, minBytes=1, maxBytes=24 << 20, isolationLevel=0, topics=topics)
+        deadline = time.monotonic() + 10
+        while not any("took nothing" in line for line in said):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("uses_sendfile", [True, False])
+def test_a_log_that_shrinks_meanwhile_ends_the_connection_and_no_other(
+    tmp_path: Path, uses_sendfile: bool
+) -> None:
+    large_log_dir(tmp_path, "big", 24 << 20)
+    with running(tmp_path, Limits(), uses_sendfile=uses_sendfile) as (port, said):
+        client = RawClient(port)
+        asked = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 24 << 20}
+        topics = [{"topic": "big", "partitions": [asked]}]
+        client.send("fetch", 11, maxWaitMs=0, minBytes=1, maxBytes=24 << 20, isolationLevel=0, topics=topics)
+        time.sleep(0.3)
+        with (tmp_path / "big-0" / "00000000000000000000.log").open("r+b") as log:
+            log.truncate(1 << 20)
+        with pytest.raises((EOFError, ConnectionError)):
+            client.receive_frame()
+        assert any("ends before byte" in line for line in said)
+        with RawClient(port) as other:
+            assert other.fetch("big", 0, max_bytes=1000)["records"]
+
+
+def test_a_request_above_the_limit_is_refused_before_it_is_read(small: Path) -> None:
+    with running(small, Limits(frame_bytes=1000)) as (port, said):
+        sock = socket.create_connection(("127.0.0.1", port))
+        sock.sendall((1001).to_bytes(4, "big"))
+        assert seconds_until_closed(sock) < 5
+        assert any("0 to 1000" in line for line in said)
+
+
+def test_large_requests_are_answered_when_there_is_room_for_them(small: Path) -> None:
+    names = [{"name": f"topic-{number:06d}"} for number in range(4_000)]
+    with running(small, Limits()) as (port, _said):
+        clients = [RawClient(port) for _ in range(6)]
+        for client in clients:
+            client.send("metadata", 8, topics=names)
+        for client in clients:
+            assert len(client.receive("metadata", 8)["topics"]) == 4_000
+            client.close()
+
+
+def test_room_is_shared_and_waited_for() -> None:
+    budget = Budget(100)
+    budget.take("first", 80, time.monotonic() + 1)
+    with pytest.raises(NoRoom):
+        budget.take("second", 30, time.monotonic() + 0.05)
+    budget.give_back("first")
+    budget.take("second", 1000, time.monotonic() + 1)
+    with pytest.raises(NoRoom):
+        budget.take("third", 1, time.monotonic() + 0.05)

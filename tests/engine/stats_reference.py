@@ -1,0 +1,260 @@
+"""The numbers of `stats`, counted one record at a time in plain Python: slow, and easy to believe."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import CODEC_LABELS, BatchHeader, TimestampType
+from kafkatool.format.legacy import LegacyHeader, read_messages
+from kafkatool.format.record import read_records
+
+Bytes = bytes | None
+
+
+@dataclass
+class PlainRecord:
+    time_ms: int
+    key: Bytes
+    value: Bytes
+    headers: int
+
+
+@dataclass
+class PlainBatch:
+    first: int
+    last: int
+    size: int
+    magic: int
+    codec: int
+    kind: TimestampType
+    least_ms: int
+    greatest_ms: int
+    producer: int
+    is_transactional: bool
+    is_control: bool
+    count: int
+    records: list[PlainRecord] | None
+    inflated: int
+
+    @property
+    def is_timed(self) -> bool:
+        return not self.is_control and self.count > 0
+
+
+@dataclass
+class PlainLog:
+    batches: list[PlainBatch] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+
+
+def read_plainly(path: Path) -> PlainLog:
+    log = PlainLog()
+    with open_source(path, Guest(cache_keep=True)) as source:
+        items = list(scan(source))
+    misplaced = {item.position for item in items if isinstance(item, Damage)}
+    for item in items:
+        if isinstance(item, Damage):
+            log.damages.append(item)
+        elif item.is_valid and item.position not in misplaced:
+            log.batches.append(_batch(item))
+    return log
+
+
+def _batch(batch: Batch) -> PlainBatch:
+    header = batch.header
+    assert batch.data is not None
+    if isinstance(header, LegacyHeader):
+        return _legacy(header, batch.data)
+    records: list[PlainRecord] | None
+    try:
+        records = [
+            PlainRecord(record.timestamp_ms, record.key, record.value, len(record.headers))
+            for record in read_records(header, batch.data)
+        ]
+    except FormatError:
+        records = None
+    return PlainBatch(
+        header.base_offset,
+        header.last_offset,
+        header.size,
+        header.magic,
+        header.attributes & 7,
+        header.timestamp_type,
+        _least_of(header),
+        header.max_timestamp,
+        header.producer_id,
+        header.is_transactional,
+        header.is_control,
+        header.records_count,
+        records,
+        61 + _inflated(header, batch.data),
+    )
+
+
+def _least_of(header: BatchHeader) -> int:
+    if header.timestamp_type is TimestampType.LOG_APPEND or header.delete_horizon_ms is not None:
+        return header.max_timestamp
+    return header.base_timestamp
+
+
+def _inflated(header: BatchHeader, data: memoryview) -> int:
+    from kafkatool.format.record import read_body
+
+    try:
+        return len(read_body(header, data)) if header.records_count else 0
+    except FormatError:
+        return 0
+
+
+def _legacy(header: LegacyHeader, data: memoryview) -> PlainBatch:
+    try:
+        messages = list(read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE))
+        records = [PlainRecord(m.timestamp_ms, m.key, m.value, 0) for m in messages]
+    except FormatError:
+        messages, records = [], []
+    times = [record.time_ms for record in records]
+    return PlainBatch(
+        min((m.offset for m in messages), default=header.offset),
+        header.offset,
+        header.size,
+        header.magic,
+        header.attributes & 7,
+        header.timestamp_type,
+        min((time for time in times if time >= 0), default=-1),
+        max(times, default=-1),
+        -1,
+        False,
+        False,
+        len(records),
+        records or None,
+        sum(len(m.raw) for m in messages),
+    )
+
+
+# --- numbers ------------------------------------------------------------------------------------------
+
+
+def plain_numbers(logs: list[PlainLog], now_ms: int) -> dict[str, Any]:
+    """What NDJSON says of one partition whose segments these are; spreads as all their values."""
+    batches = [batch for log in logs for batch in log.batches]
+    timed = [batch for batch in batches if batch.is_timed]
+    times = [batch.greatest_ms for batch in timed if batch.greatest_ms >= 0]
+    leasts = [batch.least_ms for batch in timed if batch.least_ms >= 0 and batch.greatest_ms >= 0]
+    producers = {batch.producer for batch in batches if batch.producer >= 0}
+    return {
+        "batches": len(batches),
+        "records": sum(batch.count for batch in batches),
+        "size": sum(batch.size for batch in batches),
+        "codecs": _by(batches, lambda batch: CODEC_LABELS[batch.codec]),
+        "magics": _by(batches, lambda batch: str(batch.magic)),
+        "producers": len(producers),
+        "idempotent_batches": sum(batch.producer >= 0 for batch in batches),
+        "transactional_batches": sum(batch.is_transactional for batch in batches),
+        "control_batches": sum(batch.is_control for batch in batches),
+        "timestamp_types": dict(Counter(batch.kind.value for batch in batches)),
+        "min_timestamp_ms": min(leasts, default=None),
+        "max_timestamp_ms": max(times, default=None),
+        "no_timestamp_batches": len(timed) - len(times),
+        **_order(times, now_ms, "batches", "greatest_step_back_ms"),
+        **_offsets(batches),
+        "times": _hours(timed),
+        "spreads": {
+            "records_per_batch": [batch.count for batch in batches],
+            "batch_size": [batch.size for batch in batches],
+        },
+    }
+
+
+def _by(batches: list[PlainBatch], kind: Any) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for batch in batches:
+        row = found.setdefault(kind(batch), {"batches": 0, "records": 0, "size": 0})
+        row["batches"] += 1
+        row["records"] += batch.count
+        row["size"] += batch.size
+    return found
+
+
+def _order(times: list[int], now_ms: int, what: str, step: str) -> dict[str, int]:
+    back = [a - b for a, b in itertools.pairwise(times) if b < a]
+    return {
+        f"future_{what}": sum(time > now_ms for time in times),
+        f"out_of_order_{what}": len(back),
+        step: max(back, default=0),
+    }
+
+
+def _offsets(batches: list[PlainBatch]) -> dict[str, int | None]:
+    between = [b.first - a.last - 1 for a, b in itertools.pairwise(batches)]
+    inside = [max(0, batch.last - batch.first + 1 - batch.count) for batch in batches]
+    return {
+        "first_offset": batches[0].first if batches else None,
+        "last_offset": batches[-1].last if batches else None,
+        "gaps": sum(gap > 0 for gap in between),
+        "missing_offsets": sum(gap for gap in between if gap > 0) + sum(inside),
+    }
+
+
+def _hours(timed: list[PlainBatch]) -> dict[int, tuple[int, int, int]]:
+    found: dict[int, tuple[int, int, int]] = {}
+    for batch in timed:
+        if batch.greatest_ms >= 0:
+            hour = batch.greatest_ms // 3_600_000 * 3_600_000
+            batches, records, size = found.get(hour, (0, 0, 0))
+            found[hour] = batches + 1, records + batch.count, size + batch.size
+    return dict(sorted(found.items()))
+
+
+def plain_deep_numbers(logs: list[PlainLog], now_ms: int) -> dict[str, Any]:
+    batches = [batch for log in logs for batch in log.batches if batch.records is not None]
+    records = list(_data_records(batches))
+    times = [record.time_ms for record in records if record.time_ms >= 0]
+    keys = Counter(record.key for record in records if record.key is not None)
+    inflated, stored = sum(b.inflated for b in batches), sum(b.size for b in batches)
+    return {
+        "data_records": len(records),
+        "inflated_size": inflated,
+        "ratio": round(inflated / stored, 3) if stored else None,
+        "keys": len(keys),
+        "null_keys": sum(record.key is None for record in records),
+        "tombstones": sum(record.value is None for record in records),
+        "records_with_headers": sum(record.headers > 0 for record in records),
+        "headers": sum(record.headers for record in records),
+        "min_timestamp_ms": min(times, default=None),
+        "max_timestamp_ms": max(times, default=None),
+        "no_timestamp_records": len(records) - len(times),
+        **_order(times, now_ms, "records", "greatest_record_step_back_ms"),
+        "top": _top(records, keys),
+        "spreads": {
+            "key_size": [len(record.key) for record in records if record.key is not None],
+            "value_size": [len(record.value) for record in records if record.value is not None],
+            "record_size": [_size(record) for record in records],
+        },
+    }
+
+
+def _data_records(batches: list[PlainBatch]) -> Iterator[PlainRecord]:
+    for batch in batches:
+        if not batch.is_control and batch.records is not None:
+            yield from batch.records
+
+
+def _size(record: PlainRecord) -> int:
+    return len(record.key or b"") + len(record.value or b"")
+
+
+def _top(records: list[PlainRecord], keys: Counter[bytes]) -> list[tuple[bytes, int, int]]:
+    sizes: Counter[bytes] = Counter()
+    for record in records:
+        if record.key is not None:
+            sizes[record.key] += _size(record)
+    return sorted(((key, count, sizes[key]) for key, count in keys.items()), key=lambda k: (-k[1], k[0]))

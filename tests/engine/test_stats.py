@@ -1,0 +1,353 @@
+"""Numbers equal those of a plain count, for any splits, any number of workers and any damage."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafkatool.commands.stats_rows import key_rows, stats_row, time_rows
+from kafkatool.engine.paths import expand
+from kafkatool.engine.source import Guest
+from kafkatool.engine.stats import Group, Request, Statistics
+from kafkatool.engine.stats_by import By
+from kafkatool.engine.stats_facts import Deep, Stats
+from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.survey import Split, Task, survey
+from kafkatool.engine.worker_pool import workers
+from kafkatool.format.batch import (
+    CONTROL_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    Codec,
+    NewRecord,
+    write_batch,
+)
+from kafkatool.format.legacy import write_message, write_wrapper
+from tests.engine.partitions_to_verify import batch, write_segment
+from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly
+from tests.engine.test_verify_mutations import mutated, segment
+from tests.logs import TIME, batches, write_log
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+NOW = TIME + 40_000
+
+
+def groups(*paths: Path, by: By = By.PARTITION, deep: bool = True, jobs: int = 1) -> list[Group]:
+    run = Statistics(expand([str(path) for path in paths]).targets, Guest())
+    with workers(jobs) as pool:
+        return list(run.groups(Request(NOW, by, deep), pool))
+
+
+def check(group: Group, logs: list[PlainLog]) -> None:
+    """A group says of these logs what a plain count says."""
+    row = stats_row(group)
+    plain = plain_numbers(logs, NOW)
+    deep = plain_deep_numbers(logs, NOW) if group.stats.deep else {"spreads": {}, "top": None}
+    check_spreads(row, plain.pop("spreads") | deep.pop("spreads"))
+    hours = {
+        r["from_ms"]: (r["batches"], r["records"], r["size"]) for r in time_rows(group, group.stats.timeline)
+    }
+    assert hours == plain.pop("times")
+    if (top := deep.pop("top")) is not None:
+        found = [(r["key"], r["records"], r["size"]) for r in key_rows(group, 10_000, redact=False)]
+        assert found == [(key[:64], records, size) for key, records, size in top]
+    for codec in row["codecs"].values():
+        codec.pop("ratio")
+    expected = plain | deep
+    assert {key: row[key] for key in expected} == expected
+
+
+def check_spreads(row: dict[str, Any], spreads: dict[str, list[int]]) -> None:
+    for name, values in spreads.items():
+        found, ordered = row[name], sorted(values)
+        if not values:
+            assert found is None
+            continue
+        assert (found["min"], found["max"]) == (ordered[0], ordered[-1])
+        assert found["mean"] == pytest.approx(sum(values) / len(values), abs=0.001)
+        for percent in (50, 90, 99):
+            exact = ordered[max(1, -(-len(values) * percent // 100)) - 1]
+            assert exact <= found[f"p{percent}"] <= exact * 1.016
+
+
+def logs_of(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.name.endswith(".log"))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_every_fixture_counts_as_a_plain_count_does(deep: bool) -> None:
+    checked = 0
+    for directory in sorted({path.parent for path in FIXTURES.rglob("*.log")}):
+        found = groups(directory, deep=deep)
+        check(found[0], [read_plainly(path) for path in logs_of(directory)])
+        checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_every_codec_is_told_with_its_ratio(tmp_path: Path, codec: Codec) -> None:
+    rows = [NewRecord(b"k%d" % n, b"value " * 50, TIME, [(b"h", b"x")]) for n in range(20)]
+    data = b"".join(write_batch(rows, base_offset=20 * n, codec=codec) for n in range(30))
+    write_log(tmp_path / "t-0", data)
+    [group, _total] = groups(tmp_path / "t-0")
+    ratio = stats_row(group)["codecs"][codec.label]["ratio"]
+    assert ratio == 1 if codec is Codec.NONE else ratio > 5
+    check(group, [read_plainly(path) for path in logs_of(tmp_path / "t-0")])
+
+
+def test_codecs_that_take_turns_are_told_apart(tmp_path: Path) -> None:
+    data = b"".join(
+        write_batch(
+            [NewRecord(None, bytes(100 * (n % 7)), TIME, [(b"h", None)] * (n % 3))] * (n % 5),
+            base_offset=10 * n,
+            codec=list(Codec)[n * n % 5],
+        )
+        for n in range(200)
+    )
+    log = write_log(tmp_path / "t-0", data)
+    [group, _total] = groups(tmp_path / "t-0")
+    check(group, [read_plainly(log)])
+
+
+def test_a_batch_of_more_records_than_fit_at_once_is_counted_once(tmp_path: Path) -> None:
+    rows = [NewRecord(b"k%d" % (n % 1000), b"", TIME) for n in range(70_000)]
+    for codec in (Codec.NONE, Codec.LZ4):
+        log = write_log(tmp_path / f"{codec.label}-0", write_batch(rows, codec=codec))
+        [group, _total] = groups(log.parent)
+        row = stats_row(group)
+        assert (row["data_records"], row["keys"], row["batches"]) == (70_000, 1000, 1)
+        check(group, [read_plainly(log)])
+
+
+def test_segments_of_a_partition_follow_each_other(tmp_path: Path) -> None:
+    later, earlier = TIME + 10_000, TIME
+    write_log(tmp_path / "t-0", write_batch([NewRecord(b"a", b"", later)]))
+    write_log(
+        tmp_path / "t-0",
+        write_batch([NewRecord(b"a", b"", earlier)], base_offset=5),
+        "00000000000000000005.log",
+    )
+    [partition, total] = groups(tmp_path / "t-0")
+    row = stats_row(partition)
+    assert (row["gaps"], row["missing_offsets"], row["out_of_order_batches"]) == (1, 4, 1)
+    assert row["greatest_step_back_ms"] == 10_000
+    assert (row["first_offset"], row["last_offset"]) == (0, 5)
+    assert stats_row(total)["gaps"] == 1
+    files = groups(tmp_path / "t-0", by=By.FILE)
+    assert [stats_row(group)["gaps"] for group in files] == [0, 0, 1]
+
+
+def test_partitions_stand_beside_each_other(tmp_path: Path) -> None:
+    for number, first in enumerate((0, 100)):
+        data = write_batch([NewRecord(b"k", b"", TIME - first)], base_offset=first)
+        write_log(tmp_path / f"t-{number}", data)
+    [topic, total] = groups(tmp_path / "t-0", tmp_path / "t-1", by=By.TOPIC)
+    for row in (stats_row(topic), stats_row(total)):
+        assert (row["gaps"], row["out_of_order_batches"], row["first_offset"]) == (0, 0, None)
+        assert (row["partitions"], row["records"], row["keys"]) == (2, 2, 1)
+
+
+def test_producers_transactions_and_markers_are_counted(tmp_path: Path) -> None:
+    rows = [NewRecord(b"k", b"v", TIME)]
+    data = (
+        write_batch(rows, producer_id=1, producer_epoch=0, base_sequence=0)
+        + write_batch(rows, base_offset=1, producer_id=2, producer_epoch=0, attributes=TRANSACTIONAL_MASK)
+        + write_batch(
+            [NewRecord(b"\0\0\0\1", b"\0" * 6, TIME + 10_000_000)],
+            base_offset=2,
+            producer_id=2,
+            producer_epoch=0,
+            attributes=TRANSACTIONAL_MASK | CONTROL_MASK,
+        )
+        + write_batch(rows, base_offset=3)
+    )
+    log = write_log(tmp_path / "t-0", data)
+    [group, _total] = groups(tmp_path / "t-0")
+    row = stats_row(group)
+    assert (row["producers"], row["idempotent_batches"]) == (2, 3)
+    assert (row["transactional_batches"], row["control_batches"]) == (2, 1)
+    assert row["data_records"] == 3
+    assert row["future_batches"] == 0, "a marker's time is the broker's"
+    check(group, [read_plainly(log)])
+
+
+def test_with_the_brokers_clock_the_base_timestamp_is_nobodys(tmp_path: Path) -> None:
+    rows = [NewRecord(b"k", b"v", TIME - 1_000_000), NewRecord(b"k", b"v", TIME)]
+    write_log(tmp_path / "t-0", write_batch(rows, attributes=TIMESTAMP_TYPE_MASK))
+    row = stats_row(groups(tmp_path / "t-0", deep=False)[0])
+    assert row["timestamp_types"] == {"LogAppendTime": 1}
+    assert row["min_timestamp_ms"] == row["max_timestamp_ms"] == TIME
+
+
+def test_old_formats_are_read_through_their_wrappers(tmp_path: Path) -> None:
+    inner = [
+        write_message(offset, b"k%d" % offset, b"v" * 100, timestamp_ms=TIME + offset)
+        for offset in range(1, 9)
+    ]
+    data = (
+        write_message(0, None, b"alone", magic=0)
+        + write_wrapper(inner, Codec.GZIP, timestamp_ms=TIME + 8)
+        + write_batch([NewRecord(b"k1", None, TIME + 9)], base_offset=9)
+    )
+    log = write_log(tmp_path / "t-0", data)
+    for deep in (False, True):
+        [group, _total] = groups(tmp_path / "t-0", deep=deep)
+        row = stats_row(group)
+        assert {magic: found["records"] for magic, found in row["magics"].items()} == {"0": 1, "1": 8, "2": 1}
+        assert (row["gaps"], row["no_timestamp_batches"]) == (0, 1)
+        check(group, [read_plainly(log)])
+
+
+def test_damage_is_left_out_and_counted(tmp_path: Path) -> None:
+    pieces = batches(9)
+    pieces[3] = pieces[3][:-1] + bytes([pieces[3][-1] ^ 1])
+    log = write_log(tmp_path / "t-0", b"".join(pieces)[:-10])
+    [group, total] = groups(tmp_path / "t-0")
+    row = stats_row(group)
+    assert row["damage_classes"] == {"bad_crc": 1, "torn_tail": 1}
+    assert (row["batches"], row["damaged"]) == (7, 2)
+    assert row["damaged_size"] + row["size"] == log.stat().st_size
+    assert row["gaps"] == 1
+    assert stats_row(total)["damage_classes"] == row["damage_classes"]
+    check(group, [read_plainly(log)])
+
+
+# --- any splits, any workers --------------------------------------------------------------------------
+
+
+def fingerprint(value: Any) -> Any:
+    """Everything in a result, as something that can be compared."""
+    if is_dataclass(value):
+        return {one.name: fingerprint(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [fingerprint(one) for one in value]
+    return value
+
+
+def walked(log: Path, cuts: list[int], jobs: int = 1) -> LogStats:
+    size = log.stat().st_size
+    splits = tuple(Split(str(log), a, b, size) for a, b in zip([0, *cuts], [*cuts, size], strict=True))
+    with workers(jobs) as pool:
+        [(_key, found)] = survey(iter([Task(0, StatsJob(NOW, deep=True, seed=7), splits)]), pool)
+    return found
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Batches of every kind: codecs, producers, gaps, times that go back, null keys, headers."""
+    pieces = []
+    for number in range(60):
+        rows = [
+            NewRecord(
+                None if number % 7 == 0 else b"k%d" % (number * at % 13),
+                None if at == 2 else bytes(number),
+                TIME + (number * 37 % 50) * 1000 + at,
+                [(b"h", b"v")] * (at % 2),
+            )
+            for at in range(1 + number % 4)
+        ]
+        pieces.append(
+            write_batch(
+                rows,
+                base_offset=10 * number,
+                codec=list(Codec)[number % 5],
+                attributes=CONTROL_MASK if number % 11 == 10 else 0,
+                producer_id=number % 3 - 1,
+            )
+        )
+    return write_log(tmp_path_factory.mktemp("log"), b"".join(pieces))
+
+
+def starts_of(log: Path) -> list[int]:
+    from tests.logs import walk
+
+    return [batch.position for batch in walk(log)[0]]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 7, 40])
+def test_any_number_of_workers_gives_the_same_answer(log: Path, jobs: int, every: int) -> None:
+    cuts = starts_of(log)[every::every]
+    assert fingerprint(walked(log, cuts, jobs)) == fingerprint(walked(log, []))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_cuts_and_any_damage_give_the_same_answer(
+    log: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    raw = bytearray(log.read_bytes())
+    for _ in range(data.draw(st.integers(0, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    raw = raw[: data.draw(st.integers(len(raw) - 300, len(raw)))]
+    copy = write_log(tmp_path_factory.mktemp("damaged"), bytes(raw))
+    starts = [start for start in starts_of(log)[1:] if start < len(raw)]
+    cuts = data.draw(st.sets(st.sampled_from(starts) | st.integers(1, len(raw) - 1), max_size=8))
+    assert fingerprint(walked(copy, sorted(cuts))) == fingerprint(walked(copy, []))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 59), max_size=6), st.data())
+def test_joining_is_associative(log: Path, cuts: list[int], data: st.DataObject) -> None:
+    starts = [*starts_of(log), log.stat().st_size]
+    at = sorted({0, 60, *cuts})
+    job, size = StatsJob(NOW, deep=True, seed=7), log.stat().st_size
+    parts = [
+        job.map(Split(str(log), starts[a], starts[b], size), None).stats for a, b in itertools.pairwise(at)
+    ]
+    follows = data.draw(st.booleans())
+    forwards = joined(parts, follows)
+    while len(parts) > 1:
+        where = data.draw(st.integers(0, len(parts) - 2))
+        parts[where : where + 2] = [joined(parts[where : where + 2], follows)]
+    assert fingerprint(joined(parts, follows)) == fingerprint(forwards)
+
+
+def joined(parts: list[Stats], follows: bool) -> Stats:
+    whole = Stats(Deep())
+    for part in parts:
+        whole.join(pickle.loads(pickle.dumps(part)), follows=follows)
+    return whole
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_logs_are_cut_where_their_indexes_say(tmp_path: Path, jobs: int) -> None:
+    (tmp_path / "t-0").mkdir()
+    write_segment(tmp_path / "t-0", 0, [batch(offset) for offset in range(40)])
+    run = Statistics(expand([str(tmp_path / "t-0")]).targets, Guest())
+    request = Request(NOW, deep=True, split_size=1000)
+    with workers(jobs) as pool:
+        assert len(next(run._tasks(request, pool)).splits) > 5
+        [group, _total] = run.groups(request, pool)
+    assert fingerprint(group.stats) == fingerprint(groups(tmp_path / "t-0")[0].stats)
+
+
+def test_files_that_are_gone_or_grow_are_noted(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "t-0", b"".join(batches(3)))
+    run = Statistics(expand([str(tmp_path / "t-0")]).targets, Guest())
+    log.unlink()
+    with workers(1) as pool:
+        [group, _total] = run.groups(Request(NOW), pool)
+    assert group.stats.batches == 0
+    assert run.summary.notes == [f"{log}: deleted since its directory was listed"]
+    assert run.summary.failures == []
+
+
+@pytest.mark.parametrize("start", [0, 1000])
+def test_no_mutation_crashes_and_what_is_left_is_counted_plainly(tmp_path: Path, start: int) -> None:
+    for number in range(start, start + 60):
+        seed = random.Random(number)
+        log = write_log(tmp_path / "t-0", mutated(seed, segment(seed)))
+        [group, _total] = groups(log.parent)
+        check(group, [read_plainly(log)])

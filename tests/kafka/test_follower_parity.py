@@ -1,0 +1,88 @@
+"""What a follower makes of its own copy of a log, beside what our commands make of a copy of that.
+
+A follower comes when there is a log already, fetches it in pieces, and then keeps up. Where segments end by
+their age less a random time, it rolls elsewhere than its leader; and it cleans when it likes to.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkatool.format.batch import NewRecord, write_batch
+from tests.kafka import peers
+from tests.kafka import test_retention_parity as retention
+from tests.kafka.cluster import Cluster
+from tests.kafka.compaction_workloads import CLEANING, Workload, run_rounds
+
+# A segment comes in several pieces. Its time index must not fill within one: a follower rolls only between
+# them, and gives up the partition.
+FETCHING = {"replica.fetch.max.bytes": "500", "log.index.size.max.bytes": "1200"}
+ROLLING = {"segment.ms": "4000", "segment.jitter.ms": "4000"}
+
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("follower")]
+
+
+@pytest.fixture(scope="module", params=[peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    peers.require_kafka(request.param)
+    with Cluster({**CLEANING, **FETCHING}, version=request.param, brokers=2) as running:
+        yield running
+
+
+def replicated(seeds: Iterable[int], cluster: Cluster) -> list[Workload]:
+    """Each broker leads some of them; of some the replicas have other segments."""
+    found = [Workload(seed, cluster, [1, 2] if seed % 3 else [2, 1]) for seed in seeds]
+    for workload in found:
+        if workload.seed % 3 != 2:
+            workload.config.update(ROLLING)
+    return found
+
+
+def test_every_pass_of_leader_and_follower_is_predicted(cluster: Cluster, tmp_path: Path) -> None:
+    run_rounds(replicated((9, 14, 49), cluster), tmp_path, rounds=2)
+    copies = [names(path) for path in sorted(tmp_path.glob("*/*/copy/*-0"))]
+    assert copies[::2] != copies[1::2]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(100, 150, 10))
+def test_every_pass_over_many_random_replicas_is_predicted(
+    cluster: Cluster, tmp_path: Path, first: int
+) -> None:
+    run_rounds(replicated(range(first, first + 10), cluster), tmp_path, rounds=3)
+
+
+def test_leader_and_follower_delete_what_was_foretold_of_each(cluster: Cluster, tmp_path: Path) -> None:
+    workloads = [retention.Workload(seed, cluster.version) for seed in range(313, 324)]
+    wanted = retention.hold_off(workloads)
+    for at, workload in enumerate(workloads):
+        nodes = [1, 2] if at % 2 else [2, 1]
+        cluster.create_topic(workload.topic, nodes, workload.config)
+        workload.fill(cluster.nodes[nodes[0]], cluster.client)
+    for topic in retention.SENTINELS:
+        cluster.create_topic(topic, [1, 2], retention.ENDLESS)
+        retention.send(cluster.nodes[1], topic, write_batch([NewRecord(b"k", b"v", 1)]))
+    time.sleep(1)  # until the checkpoints have been written
+    homes = {log_dir: node for node in cluster.nodes.values() for log_dir in node.log_dirs}
+    for number, log_dir in enumerate(homes):
+        shutil.copytree(log_dir, tmp_path / str(number), ignore=shutil.ignore_patterns("*.tmp"))
+    for topic, config in wanted.items():
+        cluster.client.alter_config(topic, config)
+    for node in cluster.nodes.values():
+        retention.wait_for_two_checks(node)
+    deleted = 0
+    for number, (log_dir, node) in enumerate(homes.items()):
+        sources = retention.read_sources(node.log_dirs, node)
+        for directory, judged in retention.foretell(tmp_path / str(number), sources).items():
+            assert names(log_dir / directory) == sorted(retention.left_of(judged)), (log_dir, directory)
+            deleted += len(judged.outcome.deleted)
+    assert deleted > 20
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("*.log"))

@@ -1,0 +1,202 @@
+"""On clusters: executors of their own, packages that are sent to them, workers that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkatool.engine.survey import SPLIT_SIZE
+from tests.cli import run
+from tests.kafka.broker import free_ports
+from tests.spark.fleet import damage, write_fleet
+from tests.spark.test_jobs import NOW, compare, contents, without_free_space
+from tests.spark.test_pipeline import tables
+from tests.transcripts import ROOT
+
+MASTER = "local-cluster[2,1,1024]"
+
+
+def commands(directory: Path, target: Path) -> list[list[str]]:
+    """Every job, on one directory."""
+    ndjson = ["--format", "ndjson"]
+    return [
+        ["verify", *ndjson, str(directory)],
+        ["stats", "--deep", *ndjson, "--now", NOW, str(directory)],
+        ["retention", "--set", "retention.ms=1", "--at", NOW, *ndjson, str(directory)],
+        ["compact", "--at", NOW, *ndjson, str(directory)],
+        ["export", "-q", "-o", str(target / "export"), str(directory)],
+    ]
+
+
+def test_every_job_says_the_same_on_a_cluster(spark: Any, damaged: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    words = [[one[0], "--spark", MASTER, *one[1:]] for one in commands(damaged, there)]
+    query = "SELECT topic, count(*) AS n FROM batches GROUP BY topic ORDER BY topic"
+    shared = [["sql", "--format", "ndjson", query, str(damaged)]]
+    lakes = [
+        ["pipeline", "run", "--spark", MASTER, "--now", NOW, "--out", str(there / "lake"), f"x={damaged}"]
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.on_cluster", MASTER, str(tmp_path / "told.json")],
+        input=json.dumps([*words, *shared, *lakes]),
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "told.json").read_text())
+    expected = [run(*one) for one in [*commands(damaged, here), *shared]]
+    for one, other in zip(told, expected, strict=False):
+        assert one[0] == other.exit_code, one
+        assert without_free_space(one[1].encode()) == without_free_space(other.stdout)
+    assert contents(here / "export").keys() == contents(there / "export").keys()
+    run("pipeline", "collect", "--now", NOW, "-q", "-o", str(here / "lake"), f"x={damaged}")
+    assert tables(there / "lake") == tables(here / "lake")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(4))
+def test_random_directories_give_the_same_for_every_split_size(spark: Any, tmp_path: Path, seed: int) -> None:
+    for directory in write_fleet(tmp_path, seed, copies=2):
+        for one in (directory, damage(directory, seed)):
+            for split_size in (64 << 10, 200_000, 1 << 20, SPLIT_SIZE):
+                compare(spark, one, split_size, deep=split_size == 200_000)
+
+
+# --- a standalone cluster -----------------------------------------------------------------------------
+
+
+@contextmanager
+def standalone(python: Path, scratch: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A master and two workers from a pip package, as separate processes on loopback."""
+    found = subprocess.run(
+        [python, "-c", "import pyspark, os; print(os.path.dirname(pyspark.__file__))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    home = Path(found.stdout.strip())
+    [port, *ports] = free_ports(5)
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
+    master = f"spark://127.0.0.1:{port}"
+    runs = [
+        ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)),
+        *(
+            (
+                *("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", str(number)),
+                *("--cores", "1", "--memory", "1g", "--work-dir", str(scratch / f"work-{number}"), master),
+            )
+            for number in ports[:2]
+        ),
+    ]
+    processes = []
+    try:
+        for number, words in enumerate(runs):
+            with (scratch / f"spark-{number}.log").open("wb") as log:
+                ui = ("--webui-port", str(ports[2] + number))
+                command = [str(home / "bin" / "spark-class"), words[0], *ui, *words[1:]]
+                processes.append(
+                    subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+                )
+            time.sleep(4)
+        yield master, processes[1:]
+    finally:
+        for process in processes:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    process.wait(30)
+
+
+@pytest.mark.soak
+def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+    """From a clean environment, with executors that have no kafkatool of their own."""
+    [good] = write_fleet(tmp_path / "data", seed=11)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", f"{ROOT}[spark]"], check=True, timeout=1500)
+    base = subprocess.run(
+        [sys.executable, "-c", "import sys; print(sys._base_executable)"], capture_output=True, text=True
+    ).stdout.strip()
+
+    def audit(name: str, *more: str) -> subprocess.Popen[bytes]:
+        words = ["pipeline", "run", "--now", NOW, "--out", str(tmp_path / name), *more, f"x={good}"]
+        command = [str(python), "-m", "kafkatool", *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+
+    quiet = audit("quiet", "--spark", "local[2]")
+    _out, err = quiet.communicate(timeout=600)
+    assert quiet.returncode == 0, err
+    with standalone(python, tmp_path) as (master, workers):
+        bare = ["--spark", master, "--conf", f"spark.pyspark.python={base}"]
+        sent = audit("sent", *bare)
+        _out, err = sent.communicate(timeout=900)
+        assert sent.returncode == 0, err
+        assert b"packed" in err
+        assert tables(tmp_path / "sent") == tables(tmp_path / "quiet")
+        # So slowly that there is a middle to be killed in.
+        run_ = audit("disturbed", "--spark", master, "--max-rate", "500K")
+        deadline = time.monotonic() + 120
+        while not list((tmp_path / "disturbed").glob(".run-*/staging/*/*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        _kill(workers[0])
+        _out, err = run_.communicate(timeout=900)
+        assert run_.returncode == 0, err
+    assert tables(tmp_path / "disturbed") == tables(tmp_path / "quiet")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("on_spark", [False, True], ids=["collect", "run"])
+def test_an_audit_that_is_killed_and_run_again_ends_as_if_nothing_had_been(
+    tmp_path: Path, on_spark: bool
+) -> None:
+    [good] = write_fleet(tmp_path / "data", seed=13)
+    target = damage(good, 13)
+    words = ["pipeline", "run", "--spark", "local[2]", "--out"] if on_spark else ["pipeline", "collect", "-o"]
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "kafkatool", *words, str(tmp_path / name), "--now", NOW]
+        return subprocess.Popen(
+            [*command, "--max-rate", "8M", f"x={target}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        )
+
+    began = time.monotonic()
+    undisturbed = start("undisturbed")
+    _out, err = undisturbed.communicate(timeout=600)
+    assert undisturbed.returncode == 4, err
+    took = time.monotonic() - began
+    chance = random.Random(17)
+    for _ in range(6 if on_spark else 25):
+        process = start("killed")
+        time.sleep(chance.uniform(0.1, 1.1 * took))
+        process.kill()
+        process.communicate(timeout=60)
+    process = start("killed")
+    _out, err = process.communicate(timeout=600)
+    assert process.returncode == 4, err
+    assert tables(tmp_path / "killed") == tables(tmp_path / "undisturbed")
+    names = {path.name for path in (tmp_path / "killed").iterdir()}
+    assert not [name for name in names if re.match(r"\.run-|\.current", name)]

@@ -1,0 +1,161 @@
+"""The jobs of the engine on Spark: for any size of splits the same as in processes of this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkatool.engine.paths import expand
+from kafkatool.engine.source import Guest
+from kafkatool.engine.stats import Request as StatsRequest
+from kafkatool.engine.stats import Statistics
+from kafkatool.engine.stats_by import By
+from kafkatool.engine.survey import SPLIT_SIZE, Split
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.worker_pool import Workers, workers
+from kafkatool.errors import KafkatoolError
+from tests.cli import Run, run
+
+NOW = "2030-01-01T00:00:00Z"
+NOW_MS = 1_893_456_000_000
+SIZES = [64 << 10, 300_000, SPLIT_SIZE]
+
+
+def verified(directory: Path, pool: Workers, split_size: int, *, deep: bool) -> tuple[list[Any], Any]:
+    run = Verification(expand([str(directory)]).targets, Request(deep=deep, split_size=split_size))
+    return list(run.findings(pool)), replace(run.summary)
+
+
+def counted(directory: Path, pool: Workers, split_size: int, *, deep: bool) -> list[Any]:
+    from kafkatool.commands.stats_rows import stats_row
+
+    run = Statistics(expand([str(directory)]).targets, Guest())
+    request = StatsRequest(NOW_MS, By.FILE, deep, split_size)
+    return [stats_row(group) for group in run.groups(request, pool)]
+
+
+def compare(spark: Any, directory: Path, split_size: int, *, deep: bool) -> list[Any]:
+    """Processes here, one walk from front to end, and Spark: all the same."""
+    from kafkatool.spark.workers import SparkWorkers
+
+    with workers(2) as processes:
+        here = verified(directory, processes, split_size, deep=deep)
+        numbers = counted(directory, processes, split_size, deep=deep)
+    assert here == verified(directory, Workers(), SPLIT_SIZE, deep=deep)
+    with SparkWorkers(spark) as pool:
+        assert verified(directory, pool, split_size, deep=deep) == here
+        assert counted(directory, pool, split_size, deep=deep) == numbers
+    return here[0]
+
+
+@pytest.mark.parametrize("split_size", SIZES)
+def test_verify_and_stats_give_the_same_on_spark(spark: Any, damaged: Path, split_size: int) -> None:
+    findings = compare(spark, damaged, split_size, deep=split_size == SIZES[1])
+    assert {"bad_index", "bit_flip"} <= {str(one.damage.kind) for one in findings}
+
+
+def both(*arguments: object) -> tuple[Run, Run]:
+    """The same command here and on Spark."""
+    name, *rest = map(str, arguments)
+    return run(name, *rest), run(name, "--spark", "local[2]", *rest)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "-v"],
+        ["stats", "--deep", "--by", "topic", "--format", "ndjson", "--now", NOW],
+        ["retention", "--set", "retention.ms=1", "--at", NOW, "--format", "ndjson"],
+        ["retention", "--forecast", "7d", "--at", NOW],
+        ["compact", "--at", NOW, "--format", "ndjson"],
+        ["compact", "--at", NOW, "--until-stable"],
+        ["compact", "--at", NOW, "--top", "3"],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_a_command_says_the_same_on_spark(spark: Any, damaged: Path, words: list[str]) -> None:
+    here, there = both(*words, damaged)
+    assert (there.exit_code, there.stderr) == (here.exit_code, here.stderr)
+    assert without_free_space(there.stdout) == without_free_space(here.stdout) != b""
+
+
+def without_free_space(text: bytes) -> bytes:
+    return re.sub(rb'"bytes_free":\d+', b"", text)
+
+
+def test_compacted_copies_are_the_same_byte_for_byte(spark: Any, good: Path, tmp_path: Path) -> None:
+    for name, more in (("here", []), ("there", ["--spark", "local[2]"])):
+        done = run("compact", "--at", NOW, "--write-to", str(tmp_path / name), *more, str(good / "users-0"))
+        assert done.exit_code == 0, done.stderr
+    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "ndjson"])
+def test_exported_files_are_the_same(spark: Any, damaged: Path, tmp_path: Path, fmt: str) -> None:
+    said = []
+    for name, more in (("here", []), ("there", ["--spark", "local[2]"])):
+        done = run("export", "--format", fmt, "-o", str(tmp_path / name), *more, str(damaged))
+        assert done.exit_code == 4
+        said.append(sorted(done.stderr.replace(name.encode(), b"X").splitlines()))
+    assert said[0] == said[1]
+    here, there = (contents(tmp_path / name) for name in ("here", "there"))
+    assert here.keys() == there.keys()
+    manifest = "_kafkatool_export.json"
+    assert json.loads(here.pop(manifest)) == json.loads(there.pop(manifest))
+    assert here == there
+    again = run("export", "--format", fmt, "-o", str(tmp_path / "there"), "--spark", "local[2]", str(damaged))
+    assert b"0 records in 0 files" in again.stderr
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def fail_at(split: Split) -> None:
+    raise ZeroDivisionError(f"no luck with {split.start}")
+
+
+def test_a_task_that_fails_names_its_file_and_bytes(spark: Any) -> None:
+    from kafkatool.spark.workers import SparkWorkers
+
+    with SparkWorkers(spark) as pool:
+        pending = pool.submit(fail_at, Split("/some/where.log", 4096, 8192, 8192))
+        good = pool.submit(len, "abc")
+        while not (pending.is_done and good.is_done):
+            pool.wait()
+    with pytest.raises(KafkatoolError, match=r"/some/where\.log from byte 4096 to 8192: ZeroDivisionError"):
+        pending.result()
+    assert good.result() == 3
+
+
+def test_progress_is_told_and_ends_at_all_of_it(spark: Any, good: Path) -> None:
+    from kafkatool.spark.workers import SparkWorkers
+
+    told: list[int] = []
+    run = Verification(expand([str(good)]).targets, Request(split_size=256 << 10))
+    with SparkWorkers(spark, told.append) as pool:
+        assert not [one for one in run.findings(pool) if one.damage.severity]
+    assert sum(told) == run.size
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["verify", "--spark", "mesos://x"], b"is no master"),
+        (["verify", "--conf", "spark.x=1"], b"say --spark too"),
+        (["verify", "--spark", "local[2]", "--conf", "x=1"], b"not spark.NAME=VALUE"),
+        (["compact", "--spark", "local[2]", "--apply"], b"--apply goes without"),
+        (["export", "--spark", "local[2]", "-o", "one.parquet"], b"name a directory"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(spark: Any, good: Path, words: list[str], said: bytes) -> None:
+    done = run(*words, str(good))
+    assert done.exit_code == 2
+    assert said in done.stderr
