@@ -1,106 +1,110 @@
-"""`python -m benchmarks [--rounds N] [--data DIR]`: ratios to a peer; exit 1 where a promise is not kept."""
+"""`python -m benchmarks [--quick] [--only WORDS]`: the table of ratios; exit 1 where a promise is not kept.
+
+Inputs are made once and kept in the cache. Ours and the peer run in turns, each with the log in the page
+cache; times are medians of all rounds, with the fastest and the slowest behind them. With --quick start-up is
+most of what is measured, so no promise is judged.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from statistics import median
 
-from benchmarks.data import four_logs, narrow_log, wide_log
-from benchmarks.measure import contest, repeat
-from tests.kafka.dump_tool import main_class
-from tests.kafka.peers import NEWEST, cache_dir, classpath, require_java
+from benchmarks.data import Inputs
+from benchmarks.measure import Times, contest
+from benchmarks.table import Comparison, Row, comparisons, help_time
+from kafkatool import __version__
+from kafkatool.format import kernel
+from tests.kafka.peers import cache_dir
 
-MEMORY_LIMIT = 150 << 20
 HELP_LIMIT = 0.2
-TWO_JOBS_RATIO = 1.6
-LIST = ["dump-log", "--files"]
-
-
-class Listing(NamedTuple):
-    """A walk over all batches, beside the listing of Kafka's tool. Without a wanted ratio it is only told."""
-
-    title: str
-    command: list[str]
-    log: Path
-    wanted_ratio: float
+HEADING = "| job | against | theirs | ours | ratio | promised | peak memory |\n|---|---|---|---|---|---|---|"
 
 
 def main() -> int:
+    chosen = _options()
+    inputs = Inputs(chosen.data, (64 << 20) if chosen.quick else chosen.size << 20)
+    rounds = 1 if chosen.quick else chosen.rounds
+    lines = [*_machine(inputs.size, rounds), "", HEADING]
+    print("\n".join(lines), flush=True)
+    kept = True
+    with ExitStack() as cleanup:
+        for comparison in comparisons(inputs, cleanup):
+            chosen_rows = [row for row in comparison.rows if chosen.only in f"{row.title}, {comparison.peer}"]
+            for line, keeps in _measure(comparison._replace(rows=chosen_rows), rounds):
+                print(line, flush=True)
+                lines.append(line)
+                kept = kept and keeps
+    line, keeps = _help(max(rounds, 5))
+    print(line)
+    if chosen.results:
+        made = f"Made by `python -m benchmarks --size {inputs.size >> 20} --rounds {rounds}`."
+        text = "\n".join(["# The table of ratios", "", made, "", *lines, line, ""])
+        chosen.results.write_text(text)
+    return 0 if chosen.quick or (kept and keeps) else 1
+
+
+def _options() -> argparse.Namespace:
     options = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    options.add_argument("--quick", action="store_true", help="small logs, one round, promises not judged")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--size", type=int, default=1024, metavar="MIB", help="size of the logs")
+    options.add_argument("--only", default="", metavar="WORDS", help="only rows that hold these words")
     options.add_argument("--data", type=Path, default=cache_dir() / "benchmarks")
-    chosen = options.parse_args()
-    listings = [
-        Listing("list 1 GiB of 16 KiB batches", LIST, wide_log(chosen.data), 2.0),
-        Listing("list 256 MiB of single records", LIST, narrow_log(chosen.data), 1.2),
-        Listing("verify 1 GiB of 16 KiB batches", ["verify"], wide_log(chosen.data), 2.0),
-        Listing("verify 256 MiB of single records", ["verify"], narrow_log(chosen.data), 0.0),
-    ]
-    print(f"| job | kafka-dump-log {NEWEST} | kafkatool | ratio | wanted | peak memory (theirs) |")
-    print("|---|---|---|---|---|---|")
-    kept = [_listing(listing, chosen.rounds) for listing in listings]
-    kept.append(_two_jobs(four_logs(chosen.data), chosen.rounds))
-    kept.append(_help(chosen.rounds))
-    return 0 if all(kept) else 1
+    options.add_argument("--results", type=Path, metavar="FILE", help="write the table here too")
+    return options.parse_args()
 
 
-def _listing(listing: Listing, rounds: int) -> bool:
-    _warm(listing.log)
-    theirs = [*_kafka_dump_log(), "--files", str(listing.log)]
-    ours = [*_kafkatool(), *listing.command, str(listing.log)]
-    result = contest(ours, theirs, rounds)
-    wanted = f"{listing.wanted_ratio}x" if listing.wanted_ratio else ""
-    print(
-        f"| {listing.title} | {result.theirs.seconds:.2f} s | {result.ours.seconds:.2f} s"
-        f" | {result.ratio:.2f}x | {wanted}"
-        f" | {result.ours.peak_bytes >> 20} MiB ({result.theirs.peak_bytes >> 20}) |",
-        flush=True,
-    )
-    return result.ratio >= listing.wanted_ratio and result.ours.peak_bytes < MEMORY_LIMIT
+def _machine(size: int, rounds: int) -> Iterator[str]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
+    yield f"- kafkatool {__version__}, kernel: {kernel.name()}; Python {platform.python_version()}"
+    yield f"- {_cpu()}, {os.cpu_count()} cores, {memory} GiB; {platform.system()} {platform.release()}"
+    yield f"- logs of {size >> 20} MiB, 100-byte values, in the page cache"
+    yield f"- {rounds} alternating rounds: medians (fastest to slowest)"
+    yield "- start-up is counted where the peer is a program or a number of jobs, else on neither side"
 
 
-def _two_jobs(logs: list[Path], rounds: int) -> bool:
-    """The same work on one process and on two."""
-    for log in logs:
-        _warm(log)
-    verify = [*_kafkatool(), "verify", *map(str, logs), "--jobs"]
-    result = contest([*verify, "2"], [*verify, "1"], rounds)
-    print(
-        f"| verify 4 GiB in 4 segments, two jobs beside one | ({result.theirs.seconds:.2f} s, one job)"
-        f" | {result.ours.seconds:.2f} s | {result.ratio:.2f}x | {TWO_JOBS_RATIO}x"
-        f" | {result.ours.peak_bytes >> 20} MiB |",
-        flush=True,
-    )
-    return result.ratio >= TWO_JOBS_RATIO and result.ours.peak_bytes < MEMORY_LIMIT
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
 
 
-def _warm(path: Path) -> None:
-    """Bring it into the page cache for both, in pieces: a child inherits its parent's peak memory."""
-    with path.open("rb", buffering=0) as log:
-        while log.read(1 << 20):
-            pass
+def _measure(comparison: Comparison, rounds: int) -> Iterator[tuple[str, bool]]:
+    if comparison.rows:
+        theirs, *ours = contest([comparison.run, *(row.run for row in comparison.rows)], rounds)
+        for row, times in zip(comparison.rows, ours, strict=True):
+            yield _line(row, comparison.peer, times, theirs)
 
 
-def _help(rounds: int) -> bool:
-    sample = repeat([*_kafkatool(), "--help"], rounds)
-    print(
-        f"| `kafkatool --help` | | {sample.seconds:.3f} s | | {HELP_LIMIT} s"
-        f" | {sample.peak_bytes >> 20} MiB |"
-    )
-    return sample.seconds < HELP_LIMIT
+def _line(row: Row, peer: str, ours: Times, theirs: Times) -> tuple[str, bool]:
+    if row.at_most is not None:
+        share = ours.seconds / theirs.seconds
+        ratio, promised, keeps = f"{share:.2f} of it", f"at most {row.at_most}", share <= row.at_most
+    else:
+        times, wanted = theirs.seconds / ours.seconds, row.at_least
+        ratio, promised = f"{times:.2f}x", "" if wanted is None else f"{wanted:g}x"
+        keeps = wanted is None or times >= wanted
+    memory = f"{ours.peak_bytes >> 20} MiB" + (f" ({theirs.peak_bytes >> 20})" if theirs.peak_bytes else "")
+    cells = (row.title, peer, _times(theirs), _times(ours), ratio, promised, memory)
+    return f"| {' | '.join(cells)} |", keeps and ours.peak_bytes < row.memory
 
 
-def _kafka_dump_log() -> list[str]:
-    """As Kafka's own script starts it."""
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-    return [require_java(), "-Xmx256M", "-server", quiet, "-cp", classpath(NEWEST), main_class(NEWEST)]
+def _times(times: Times) -> str:
+    fastest, slowest = times.spread
+    return f"{times.seconds:.2f} s ({fastest:.2f} to {slowest:.2f})"
 
 
-def _kafkatool() -> list[str]:
-    installed = Path(sys.executable).with_name("kafkatool")
-    return [str(installed)] if installed.exists() else [sys.executable, "-m", "kafkatool"]
+def _help(rounds: int) -> tuple[str, bool]:
+    seconds = median(help_time().seconds for _ in range(rounds))
+    return f"| `kafkatool --help` | | | {seconds:.3f} s | | below {HELP_LIMIT} s | |", seconds < HELP_LIMIT
 
 
 if __name__ == "__main__":

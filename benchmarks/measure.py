@@ -1,11 +1,11 @@
-"""Run programs in turns and keep what the kernel says of each: wall time and peak memory."""
+"""Run programs in turns and keep what each took: wall time, and peak memory as the kernel says."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -15,44 +15,74 @@ class Sample(NamedTuple):
     peak_bytes: int
 
 
-class Contest(NamedTuple):
-    """Medians over all rounds."""
+class Program(NamedTuple):
+    """Something to be timed. With `tells_time` its only output is its seconds: start-up is not counted."""
 
-    ours: Sample
-    theirs: Sample
+    command: Sequence[str]
+    tells_time: bool = False
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def run(self) -> Sample:
+        # An installed package has its bytecode; so has this one after the first run.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment.update(self.environment)
+        output = subprocess.PIPE if self.tells_time else subprocess.DEVNULL
+        start = time.perf_counter()
+        process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.DEVNULL, env=environment)
+        told = process.stdout.read() if process.stdout is not None else b""
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f"{' '.join(self.command)}: exit code {process.returncode}")
+        return Sample(float(told) if self.tells_time else seconds, usage.ru_maxrss * 1024)
+
+
+Runner = Callable[[], Sample]
+
+
+def together(*programs: Program) -> Runner:
+    """What several programs take one after another."""
+
+    def run() -> Sample:
+        samples = [program.run() for program in programs]
+        return Sample(sum(one.seconds for one in samples), max(one.peak_bytes for one in samples))
+
+    return run
+
+
+def repeated(program: Program, times: int) -> Runner:
+    """What a program would take if it had to do its work so many times."""
+
+    def run() -> Sample:
+        sample = program.run()
+        return Sample(sample.seconds * times, sample.peak_bytes)
+
+    return run
+
+
+class Times(NamedTuple):
+    """All rounds of one side."""
+
+    samples: tuple[Sample, ...]
 
     @property
-    def ratio(self) -> float:
-        return self.theirs.seconds / self.ours.seconds
+    def seconds(self) -> float:
+        return median(sample.seconds for sample in self.samples)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        return min(s.seconds for s in self.samples), max(s.seconds for s in self.samples)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(sample.peak_bytes for sample in self.samples)
 
 
-def run_once(command: Sequence[str]) -> Sample:
-    """One process, its output thrown away, start-up included."""
-    # An installed package has its bytecode; so has this one after the first run.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
-    return Sample(seconds, usage.ru_maxrss * 1024)
-
-
-def contest(ours: Sequence[str], theirs: Sequence[str], rounds: int) -> Contest:
-    """Alternating rounds, so that a busy moment hits both."""
-    run_once(ours)
-    samples: dict[str, list[Sample]] = {"ours": [], "theirs": []}
+def contest(runners: Sequence[Runner], rounds: int) -> list[Times]:
+    """Everybody in turn, round after round, so that a busy moment hits all."""
+    samples: list[list[Sample]] = [[] for _ in runners]
     for _ in range(rounds):
-        samples["theirs"].append(run_once(theirs))
-        samples["ours"].append(run_once(ours))
-    return Contest(_median(samples["ours"]), _median(samples["theirs"]))
-
-
-def repeat(command: Sequence[str], rounds: int) -> Sample:
-    return _median([run_once(command) for _ in range(rounds)])
-
-
-def _median(samples: list[Sample]) -> Sample:
-    return Sample(median(s.seconds for s in samples), max(s.peak_bytes for s in samples))
+        for runner, taken in zip(runners, samples, strict=True):
+            taken.append(runner())
+    return [Times(tuple(taken)) for taken in samples]

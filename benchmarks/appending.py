@@ -1,0 +1,211 @@
+"""Appending and the page cache, against the bare disk, fio, vmtouch and a broker with its own perf tool.
+
+python -m benchmarks.appending JOB DIR [SIZE]      one job of ours, on one core; prints its seconds
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Program, Runner, Sample
+from tests.kafka.broker import Broker
+from tests.kafka.peers import NEWEST, classpath, require_java
+
+if TYPE_CHECKING:
+    from benchmarks.data import Inputs
+    from benchmarks.table import Comparison
+
+RECORDS = 2_000_000
+BATCH_BYTES = 16_317
+"""Of a batch of 129 records with 16-byte keys and 100-byte values."""
+SYNC_EVERY = 4096
+"""Batches, 64 MiB: then the log's fsync of three files weighs little against that of their data."""
+
+
+def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
+    from benchmarks.table import Comparison, Row
+
+    place = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=inputs.directory)))
+    whole = inputs.size * 2
+    ours = [
+        Row("append, every record encoded, one core", job("append", place), None, 1.0),
+        Row("append, every record encoded, 64 batches at once", job("append-many", place), None, 1.0),
+    ]
+    yield Comparison(f"a second for a million records ({RECORDS:,})", lambda: Sample(RECORDS / 1e6, 0), ours)
+    encoded = Row(
+        "append, encoded before, 64 batches at once", job("append-encoded", place, whole), None, 1 / 0.7
+    )
+    single = Row("append, encoded before, one by one", job("append-single", place, whole))
+    yield Comparison("bare writes of the same 16 KiB blocks", job("write", place, whole), [encoded, single])
+    if shutil.which("fio"):
+        synced = Row("append, fsync each 64 MiB", job("append-synced", place, whole), None, 1.15)
+        yield Comparison("fio, the same pattern", fio(place, whole, SYNC_EVERY), [synced])
+        large = max(whole, 2 * dirty_limit()) if inputs.size >= 1 << 29 else whole
+        beyond = Row(
+            f"append {large >> 20} MiB, beyond the dirty limit",
+            job("append-closed", place, large),
+            None,
+            1.15,
+        )
+        yield Comparison("fio, the same pattern", fio(place, large, 0), [beyond])
+    yield Comparison(
+        f"kafka-producer-perf-test {NEWEST}, acks=1", perf_test(cleanup), [ours[0]._replace(at_most=None)]
+    )
+    if shutil.which("vmtouch"):
+        files = half_resident_files(inputs.directory / "cache-map", min(inputs.size // 5, 100 << 20))
+        row = Row(
+            f"map {len(list(files.iterdir()))} files, half of them in memory", job("map", files), None, 1.2
+        )
+        yield Comparison("vmtouch", vmtouch(files), [row])
+
+
+def dirty_limit() -> int:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory * int(Path("/proc/sys/vm/dirty_ratio").read_text()) // 100
+
+
+def job(name: str, place: Path, size: int = 0) -> Runner:
+    command = [sys.executable, "-m", "benchmarks.appending", name, str(place), str(size)]
+    return Program(command, tells_time=True).run
+
+
+# --- peers --------------------------------------------------------------------------------------------
+
+
+def fio(place: Path, size: int, sync_every: int) -> Runner:
+    command = ["fio", "--name=bench", f"--directory={place}", "--rw=write", f"--bs={BATCH_BYTES}"]
+    command += [f"--size={size}", "--ioengine=psync", "--end_fsync=1", "--output-format=json"]
+    command += ["--unlink=1", "--fallocate=none"] + ([f"--fsync={sync_every}"] if sync_every else [])
+
+    def run() -> Sample:
+        told = subprocess.run(command, capture_output=True, check=True).stdout
+        write = json.loads(told)["jobs"][0]
+        for left in place.glob("bench.*"):
+            left.unlink()
+        return Sample(write["job_runtime"] / 1000, 0)
+
+    return run
+
+
+def vmtouch(files: Path) -> Runner:
+    def run() -> Sample:
+        told = subprocess.run(["vmtouch", str(files)], capture_output=True, text=True, check=True).stdout
+        found = re.search(r"Elapsed: ([\d.e-]+) seconds", told)
+        assert found is not None
+        return Sample(float(found[1]), 0)
+
+    return run
+
+
+def perf_test(cleanup: ExitStack) -> Runner:
+    """The producer's own benchmark, against a broker on the same disk."""
+    broker = cleanup.enter_context(Broker(NEWEST))
+    broker.client.create_topic("measured")
+    java = [require_java(), "-Xmx512M", "-server", "-cp", classpath(NEWEST)]
+    command = [*java, "org.apache.kafka.tools.ProducerPerformance", "--topic", "measured"]
+    command += [
+        "--num-records",
+        str(RECORDS),
+        "--record-size",
+        "100",
+        "--throughput",
+        "-1",
+        "--producer-props",
+    ]
+    command += [f"bootstrap.servers={broker.bootstrap}", "acks=1", "batch.size=16384"]
+
+    def run() -> Sample:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+        rate = re.findall(rf"^{RECORDS} records sent, ([\d.]+) records/sec", told, re.MULTILINE)[-1]
+        return Sample(RECORDS / float(rate), 0)
+
+    return run
+
+
+def half_resident_files(directory: Path, size: int) -> Path:
+    """200 real files, every other one in memory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    block = os.urandom(1 << 20)
+    for number in range(200):
+        path = directory / f"{number:020d}.log"
+        if not path.exists() or path.stat().st_size != size:
+            with path.open("wb") as file:
+                for at in range(0, size, len(block)):
+                    file.write(block[: size - at])
+                os.fsync(file.fileno())
+        with path.open("rb", buffering=0) as file:
+            if number % 2:
+                while file.read(1 << 20):
+                    pass
+            else:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return directory
+
+
+# --- ours ---------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    name, place, size = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    if name == "map":
+        print(_map(place))
+        return
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    print(_write(place, size) if name == "write" else _append(name, place, size))
+
+
+def _map(directory: str) -> float:
+    from kafkatool.engine.residency import map_path
+
+    map_path(sys.executable)  # what is loaded only once
+    begun = time.perf_counter()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            map_path(entry.path)
+    return time.perf_counter() - begun
+
+
+def _append(name: str, directory: str, size: int) -> float:
+    from kafkatool.engine.bench_append import Writer
+    from kafkatool.engine.bench_load import Load, make_pool
+    from kafkatool.engine.bench_place import take
+
+    load = Load(num_records=RECORDS)
+    if name != "append":
+        load = replace(load, batches_per_append=64)
+    if size:
+        load = replace(load, num_records=size // BATCH_BYTES * 129, pre_encoded=True)
+    if name == "append-single":
+        load = replace(load, batches_per_append=1)
+    if name == "append-synced":
+        load = replace(load, flush_messages=SYNC_EVERY * 129)
+    place = take(os.path.join(directory, "log"), 0, on_live_volume=True)
+    pool = make_pool(load, min(load.num_records, RECORDS if not size else 500_000), 1, None)
+    done = Writer(load, place, 0, pool, lambda _: None).run()
+    place.clean()
+    is_synced = name in ("append-synced", "append-closed")
+    return done.closing_seconds if is_synced else done.seconds
+
+
+def _write(directory: str, size: int) -> float:
+    from kafkatool.engine.bench_append import limits
+    from kafkatool.engine.bench_load import Load
+    from kafkatool.engine.bench_place import Place
+
+    return next(limits(Load(), Place(directory, made=False), size, None, 1)).seconds
+
+
+if __name__ == "__main__":
+    main()

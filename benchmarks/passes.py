@@ -1,0 +1,214 @@
+"""`python -m benchmarks.passes NAME LOG…`: one pass over logs, timed by itself; prints its seconds.
+
+What is imported is imported before the clock starts, so start-up is not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lz4.block
+import lz4.frame
+import snappy.snappy  # noqa: F401
+import zstandard
+
+from kafkatool.engine.pagecache import keep_freed_memory
+
+PIECE = 1 << 20
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    fd, position = os.open(path, os.O_RDONLY), 0
+    try:
+        while piece := os.pread(fd, PIECE, position):
+            yield piece
+            position += len(piece)
+    finally:
+        os.close(fd)
+
+
+def read(paths: list[str]) -> Callable[[], None]:
+    """Reading in pieces of 1 MiB, and nothing else."""
+
+    def run() -> None:
+        for path in paths:
+            for _ in _pieces(path):
+                pass
+
+    return run
+
+
+def read_by_two(paths: list[str]) -> Callable[[], None]:
+    """The same by two processes, each with half of the files: what two cores can have of this memory."""
+    from kafkatool.engine.worker_pool import workers
+
+    def run() -> None:
+        with workers(2) as pool:
+            halves = [pool.submit(_read_all, half) for half in (paths[::2], paths[1::2])]
+            while not all(half.is_done for half in halves):
+                pool.wait()
+
+    return run
+
+
+def _read_all(paths: list[str]) -> None:
+    read(paths)()
+
+
+def checksum(paths: list[str]) -> Callable[[], None]:
+    """The same, with the checksum of each piece by the crc32c library."""
+    from crc32c import crc32c
+
+    def run() -> None:
+        for path in paths:
+            for piece in _pieces(path):
+                crc32c(piece)
+
+    return run
+
+
+def verify(paths: list[str], *, deep: bool = False) -> Callable[[], None]:
+    from kafkatool.engine.paths import FileTarget
+    from kafkatool.engine.verify import Request, Verification
+    from kafkatool.engine.worker_pool import workers
+
+    def run() -> None:
+        checking = Verification([FileTarget(path) for path in paths], Request(deep=deep))
+        with workers(1) as pool:
+            for _finding in checking.findings(pool):
+                pass
+        assert checking.summary.batches
+
+    return run
+
+
+def decode(paths: list[str]) -> Callable[[], None]:
+    """Every record to columns: offset, time, where key and value lie."""
+    from kafkatool.engine.scan import Run, scan_runs
+    from kafkatool.engine.source import Guest, open_source
+    from kafkatool.format.columns import RecordColumns, RecordDecoder
+
+    def run() -> None:
+        decoder = RecordDecoder()
+        for path in paths:
+            with open_source(path, Guest(cache_keep=True)) as source:
+                for item in scan_runs(source):
+                    assert isinstance(item, Run)
+                    for found in decoder.decode(item.window, item.start, item.end, item.position):
+                        assert isinstance(found, RecordColumns)
+
+    return run
+
+
+def parse(paths: list[str]) -> Callable[[], None]:
+    """Every record to columns, the batches being in memory already and their sums checked."""
+    from kafkatool.engine.scan import Run, scan_runs
+    from kafkatool.engine.source import open_source
+    from kafkatool.format.columns import RecordColumns, RecordDecoder
+
+    runs: list[Run] = []
+    for path in paths:
+        with open_source(path) as source:
+            runs += (item for item in scan_runs(source) if isinstance(item, Run))
+
+    def run() -> None:
+        decoder = RecordDecoder()
+        for item in runs:
+            for found in decoder.decode(item.window, item.start, item.end, item.position):
+                assert isinstance(found, RecordColumns)
+
+    return run
+
+
+def inflate(paths: list[str]) -> Callable[[], None]:
+    """Bare decompression of every batch by its library, the batches being in memory already."""
+    from kafkatool.engine.scan import Batch, scan
+    from kafkatool.engine.source import open_source
+    from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Codec
+    from kafkatool.format.compression import decompress
+
+    libraries: dict[int, Callable[[memoryview], object]] = {
+        Codec.GZIP: lambda body: zlib.decompress(body, 31),
+        Codec.SNAPPY: lambda body: decompress(Codec.SNAPPY, body, limit=64 << 20),
+        Codec.LZ4: lz4.frame.decompress,
+        Codec.ZSTD: lambda body: zstandard.ZstdDecompressor().decompressobj().decompress(body),
+    }
+    bodies: list[tuple[Callable[[memoryview], object], memoryview]] = []
+    for path in paths:
+        with open_source(path) as source:
+            for item in scan(source):
+                assert isinstance(item, Batch)
+                assert isinstance(item.header, BatchHeader)
+                assert item.data is not None
+                bodies.append((libraries[item.header.attributes & CODEC_MASK], item.data[HEADER_SIZE:]))
+
+    def run() -> None:
+        for inflate_one, body in bodies:
+            inflate_one(body)
+
+    return run
+
+
+def aiokafka(paths: list[str]) -> Callable[[], None]:
+    """The same by aiokafka's compiled parser, asked for offset, timestamp, key and value of each record."""
+    from aiokafka.record.memory_records import MemoryRecords
+
+    contents = [Path(path).read_bytes() for path in paths]
+
+    def run() -> None:
+        for content in contents:
+            records = MemoryRecords(content)
+            while (batch := records.next_batch()) is not None:
+                for record in batch:
+                    _ = record.offset, record.timestamp, record.key, record.value
+
+    return run
+
+
+def rebuild(paths: list[str]) -> Callable[[], None]:
+    """The plan of rebuild-index for the partitions that hold the logs."""
+    from kafkatool.engine.logdir import read_partition
+    from kafkatool.engine.rebuild import Rebuilding, plan_rebuild
+    from kafkatool.engine.source import Guest
+
+    partitions = sorted({os.path.dirname(path) for path in paths})
+    guest = Guest(cache_keep=True)
+    import kafkatool.engine.index_runs  # noqa: F401
+
+    def run() -> None:
+        for directory in partitions:
+            plan_rebuild(read_partition(directory, [], guest), None, Rebuilding(now_ms=0), guest)
+
+    return run
+
+
+PASSES = {
+    "read": read,
+    "read-by-two": read_by_two,
+    "checksum": checksum,
+    "verify": verify,
+    "verify-deep": lambda paths: verify(paths, deep=True),
+    "decode": decode,
+    "parse": parse,
+    "inflate": inflate,
+    "aiokafka": aiokafka,
+    "rebuild": rebuild,
+}
+
+
+def main() -> None:
+    name, *paths = sys.argv[1:]
+    keep_freed_memory()
+    run = PASSES[name](paths)
+    start = time.perf_counter()
+    run()
+    print(time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
