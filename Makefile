@@ -20,27 +20,41 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment (Debian: apt install python3-venv)" >&2; exit 1; }
 
-# The package is installed in place: a stamp is outdated only by other requirements.
-$(VENV)/installed: pyproject.toml | $(BIN)/python
+# The package is installed in place: a stamp is outdated only by other requirements, or another kernel.
+NEEDS := pyproject.toml setup.py $(wildcard $(addprefix kafkatool/format/kernel/*.,pyx pxi h))
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/installed: $(NEEDS) | $(BIN)/python
 	@echo "Installing kafkatool into $(VENV)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/installed-dev: $(NEEDS) | $(BIN)/python
 	@echo "Installing kafkatool and the tools of its developers into $(VENV)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@ $(VENV)/installed
 
 # --- for everybody ------------------------------------------------------------------------------------
 
-demo: $(VENV)/installed ## write a sample log directory and show the main job on it
+# Spark is half a gigabyte: it comes where there is a Java to run it.
+$(VENV)/installed-spark: $(NEEDS) | $(VENV)/installed
+	@if java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])'; then \
+		echo "Installing Spark into $(VENV)" >&2; $(INSTALL) --editable '.[spark]'; fi
+	@touch $@
+
+demo: $(VENV)/installed $(VENV)/installed-spark ## write a sample log directory and show every command on it
 	@rm -rf build/sample && mkdir -p build
 	@$(BIN)/python examples/sample_log_dir.py build/sample
 	@cd build && PATH="$(CURDIR)/$(BIN):$$PATH" sh ../examples/demo.sh sample
 	@printf '\nTo go on by yourself: . %s/activate && cd build && kafkatool --help\n' "$(BIN)"
 
+# What stands on the kernel, once more without it.
+ON_THE_KERNEL := tests/format $(addprefix tests/engine/test_,scan.py extreme_offsets.py verify.py rebuild.py) \
+	tests/commands/test_dump_log_goldens.py
+
 test: $(VENV)/installed-dev lint peers ## every check and every test that fits in a quarter of an hour
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+	@$(if $(PYTEST_ARGS),,KAFKATOOL_PURE=1 $(BIN)/pytest -n $(JOBS) $(ON_THE_KERNEL))
 
 # --- for developers -----------------------------------------------------------------------------------
 
@@ -53,8 +67,9 @@ lint: $(VENV)/installed-dev ## style, types and layers
 peers: $(VENV)/installed-dev ## fetch the programs that tests compare with, as far as they can be had
 	@$(BIN)/python -m tests.kafka.peers || echo "going on without the peers that are missing" >&2
 
-soak: $(VENV)/installed-dev peers ## the long matrices
-	@$(BIN)/pytest -m soak $(PYTEST_ARGS)
+soak: $(VENV)/installed-dev peers ## the long matrices, and every test without the kernel: more than an hour
+	@$(BIN)/pytest -m soak -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+	@$(if $(PYTEST_ARGS),,KAFKATOOL_PURE=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup)
 
 man: $(VENV)/installed ## write the man pages anew from the commands
 	@$(BIN)/python man/generate.py
@@ -65,12 +80,12 @@ transcripts: $(VENV)/installed ## run the shell examples of the README and write
 fixtures: $(VENV)/installed-dev peers ## make the fixtures anew with real brokers (some minutes)
 	@$(BIN)/python -m tests.kafka.make_fixtures
 
-bench: $(VENV)/installed-dev peers ## measure against Kafka's own tool
-	@$(BIN)/python -m benchmarks
+bench: $(VENV)/installed-dev peers ## the table of ratios, into benchmarks/RESULTS.md (BENCH_ARGS=--quick: a minute)
+	@$(BIN)/python -m benchmarks --results benchmarks/RESULTS.md $(BENCH_ARGS)
 
 wheel: | $(BIN)/python ## build dist/*.whl
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean: ## remove everything that was made here; the peers stay in their cache
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist *.egg-info kafkatool/format/kernel/compiled.c kafkatool/format/kernel/compiled.*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

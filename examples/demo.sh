@@ -1,50 +1,120 @@
 #!/bin/sh
-# The main job, on a sample log directory: sh examples/demo.sh DIR (see `make demo`).
+# The main jobs, on a sample log directory: sh examples/demo.sh DIR (see `make demo`). DIR itself is not changed.
 set -eu
 
 dir=$1
+copy=$dir-copy
 export LC_ALL=C.UTF-8
 
-say() { printf '\n\n# %s\n' "$*"; }
+width=0 bold='' plain=''
+if [ -t 1 ]; then
+    width=$(tput cols 2>/dev/null || echo 80)
+    if [ -z "${NO_COLOR:-}" ]; then
+        bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+    fi
+fi
 
-# Shows a command, runs it, and says how it ended if that is worth a word.
-show() {
-    printf '$ %s\n' "$*"
+say() { printf '\n\n%s# %s%s\n' "$bold" "$*" "$plain"; }
+
+# Shows a command, runs it, and says how it ended if that is worth a word. On a terminal long lines are broken.
+show() { run broken "$@"; }
+
+# The same, with long lines cut to the width of the terminal, so that a table stays one.
+table() { run cut_off "$@"; }
+
+run() {
+    fit=$1
+    shift
+    printf '%s$ %s%s\n' "$bold" "$*" "$plain"
     code=0
-    "$@" || code=$?
+    printed=$("$@" 2>&1) || code=$?
+    if [ -n "$printed" ]; then printf '%s\n' "$printed" | "$fit"; fi
     [ "$code" -eq 0 ] || printf '[exit code %s]\n' "$code"
 }
 
-say "What is on this disk? Deleted partitions, leftovers and sparse indexes are counted too."
-show kafkatool ls "$dir"
+broken() { if [ "$width" -gt 0 ]; then fold -s -w "$width"; else cat; fi; }
+
+cut_off() { if [ "$width" -gt 0 ]; then sed -E "s/^(.{$((width - 1))}).{2,}\$/\1…/"; else cat; fi; }
+
+say "What is on this disk? Leftovers and sparse indexes are counted too."
+table kafkatool ls "$dir"
 
 say "The segments of one partition. The first is waiting to be deleted."
-show kafkatool ls --segments "$dir/orders-0"
+table kafkatool ls --segments "$dir/orders-0"
 
 say "A log, in the very text that kafka-dump-log prints."
-show kafkatool dump-log --files "$dir/orders-0/00000000000000000003.log"
+table kafkatool dump-log --files "$dir/orders-0/00000000000000000003.log"
 
 say "Its records, as a table: null, empty and binary values are told apart."
-show kafkatool dump-log --format table --print-data-log --from 3 "$dir/orders-0"
+table kafkatool dump-log --format table --print-data-log --from 3 "$dir/orders-0"
 
 say "Transactions: what was committed, and what was aborted."
-show kafkatool dump-log --format table "$dir/payments-0"
+table kafkatool dump-log --format table "$dir/payments-0"
 show kafkatool dump-log --files "$dir/payments-0/00000000000000000000.txnindex"
 
-say "Every codec is read. NDJSON for scripts: the last two records of two visitors, without reading the rest."
-show kafkatool dump-log --format ndjson --print-data-log --key visitor-0 --key visitor-2 --tail 2 "$dir/clicks-0"
+say "The same as a consumer would get it, and the whole log."
+show kafkatool cat "$dir/payments-0"
+show kafkatool cat --all -f '%o %k=%s\n' --control none "$dir/payments-0"
 
-say "Internal topics are decoded without being asked: what did the group billing commit?"
+say "Records for other programs: Parquet, Arrow, CSV, NDJSON. A second run does only what is new."
+rm -rf "$dir-csv"
+show kafkatool export --format csv -o "$dir-csv" "$dir/orders-0"
+show kafkatool export --format csv -o "$dir-csv" "$dir/orders-0"
+rm -rf "$dir-csv"
+
+say "NDJSON for scripts: the last record of a visitor, without reading the rest."
+show kafkatool dump-log --format ndjson --print-data-log --key visitor-2 --tail 1 "$dir/clicks-0"
+
+say "Internal topics are decoded unasked: what did the group billing commit?"
 show kafkatool dump-log --format ndjson --print-data-log --tail 1 "$dir/__consumer_offsets-7"
 
-say "Where does a consumer begin that asks for a moment? The search, step by step."
+say "What do these logs come to, and which keys are the most frequent?"
+table kafkatool stats --deep "$dir/orders-0"
+
+say "Where does a consumer begin that asks for a moment? Step by step:"
 show kafkatool lookup --time 2026-03-01T09:02:00Z --explain "$dir/clicks-0"
 
-say "Damage is a row in its place; the walk goes on behind it, and the exit code is 4."
-show kafkatool dump-log --format table "$dir/clicks-1"
-
-say "Is anything else wrong on this disk? Every batch and every side file is checked."
+say "Is anything wrong here? Every batch and every side file is checked."
 show kafkatool verify "$dir"
 
-say "Where did the space of the disk go?"
-show kafkatool ls --space "$dir"
+say "Where exactly? Damage is a row in its place; the walk goes on behind it."
+table kafkatool dump-log --format table "$dir/clicks-1"
+
+say "Now let us mend a copy. An index is lost, and made anew from the log."
+rm -rf "$copy" && cp -a "$dir" "$copy"
+show rm "$copy/orders-0/00000000000000000003.timeindex"
+table kafkatool rebuild-index "$copy/orders-0"
+table kafkatool rebuild-index -q --apply "$copy/orders-0"
+
+say "What would a broker do with the damage at its next start? Nothing is lost here."
+show kafkatool recover "$copy/clicks-1" --keep-after-damage "$copy-saved"
+show kafkatool recover -q --apply "$copy/clicks-1"
+show kafkatool verify "$copy"
+
+say "Was that wrong? Every change is in a journal, which leads back."
+table kafkatool recover --undo "$copy/recover.kafkatool-1" --apply
+rm -rf "$copy" "$copy-saved"
+
+say "What would a broker delete with a retention of an hour, and why not the rest?"
+table kafkatool retention --at 2026-03-01T10:04:00Z --set retention.ms=3600000 "$dir/orders-0" "$dir/clicks-0"
+
+say "What of it is in memory, and would the group billing have to wait for the disk?"
+table kafkatool cache-map --groups "$dir/orders-0"
+
+say "And where did the space of the disk go?"
+table kafkatool ls --space "$dir"
+
+if python -c 'import sys; from kafkatool.spark.session import java_version; import pyspark; sys.exit((java_version() or 0) < 17)' 2>/dev/null
+then
+    say "The audit of a fleet, on a Spark that is started for it: tables in Parquet. A second run reads what is new."
+    rm -rf "$dir-lake"
+    table kafkatool pipeline run --out "$dir-lake" "broker-1=$dir"
+    table kafkatool pipeline report "$dir-lake"
+    rm -rf "$dir-lake"
+
+    say "And what Kafka itself cannot answer: all that is known of a visitor."
+    table kafkatool sql "SELECT topic, partition, offset, json(value, 'page') AS page FROM records WHERE utf8(key) = 'visitor-2' ORDER BY 1, 2, 3" "$dir"
+else
+    say "\`kafkatool pipeline\` audits a fleet, and \`kafkatool sql\` asks logs with SQL, on Spark. They need Java 17"
+    echo "(Debian: apt install openjdk-17-jre-headless) and pyspark (pip install '.[spark]'); then run this again."
+fi

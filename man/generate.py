@@ -17,7 +17,7 @@ from typing import Any
 import typer.main
 
 from kafkatool import __version__
-from kafkatool.cli import app
+from kafkatool.cli import app, leaves
 from kafkatool.commands.ndjson_keys import ROW_KINDS
 
 NDJSON = "kafkatool-ndjson"
@@ -27,34 +27,41 @@ HELP = ("-h", "--help")
 def pages() -> dict[str, str]:
     """File name to text, for every page."""
     root: Any = typer.main.get_command(app)
-    names = {f"kafkatool-{name}": command for name, command in root.commands.items()}
-    texts = {f"{name}.1": _command_page(name, command, names) for name, command in names.items()}
+    commands = leaves(root)
+    names = [_page_name(name) for name in commands]
+    texts = {f"{_page_name(name)}.1": _command_page(name, one, names) for name, one in commands.items()}
     return {"kafkatool.1": _main_page(root), **texts, f"{NDJSON}.5": _ndjson_page()}
 
 
+def _page_name(command: str) -> str:
+    return f"kafkatool-{command.replace(' ', '-')}"
+
+
 def _main_page(root: Any) -> str:
-    codes = {code: line for command in root.commands.values() for code, line in _exit_codes(command)}
+    commands = leaves(root)
+    codes = {code: line for command in commands.values() for code, line in _exit_codes(command)}
     return _page(
         "kafkatool",
         1,
         _summary(root),
         *_section("Synopsis", "\\fBkafkatool\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIPATH\\fR]..."),
         *_section("Description", *_paragraphs(root.help)),
-        *_section("Commands", *(line for name in root.commands for line in _command_entry(name, root))),
+        *_section("Commands", *(line for name in commands for line in _command_entry(name, commands))),
         *_section("Options", *_options(root)),
         *_section("Exit status", *_listed(sorted(codes.items()))),
         *_section("Environment", *_tagged(".B NO_COLOR", "No colour in the progress bar.")),
-        *_see_also(*(f"kafkatool-{name}(1)" for name in root.commands), f"{NDJSON}(5)"),
+        *_see_also(*(f"{_page_name(name)}(1)" for name in commands), f"{NDJSON}(5)"),
     )
 
 
-def _command_entry(name: str, root: Any) -> list[str]:
-    return _tagged(f".BR {_escape(f'kafkatool-{name}')} (1)", _summary(root.commands[name]))
+def _command_entry(name: str, commands: dict[str, Any]) -> list[str]:
+    return _tagged(f".BR {_escape(_page_name(name))} (1)", _summary(commands[name]))
 
 
-def _command_page(name: str, command: Any, names: Iterable[str]) -> str:
+def _command_page(words: str, command: Any, names: Iterable[str]) -> str:
+    name = _page_name(words)
     others = [f"{other}(1)" for other in names if other != name]
-    synopsis = f"\\fB{_escape(name.replace('-', ' ', 1))}\\fR"
+    synopsis = f"\\fB{_escape(f'kafkatool {words}')}\\fR"
     arguments = [f"[\\fI{_escape(p.metavar)}\\fR]" for p in command.params if p.param_type_name == "argument"]
     return _page(
         name,
