@@ -43,16 +43,21 @@ GUEST = Guest(cache_keep=True)
 MINUTE_MS = 60_000
 BATCH = len(write_batch([NewRecord(b"k0", b"v" * 100, 1 << 40)]))
 HELD_OFF = {
+    # The first check comes after a delay of its own, whatever the interval is.
+    "log.initial.task.delay.ms": "3600000",
     "log.retention.check.interval.ms": "3600000",
     "log.cleaner.enable": "false",
     "replica.high.watermark.checkpoint.interval.ms": "200",
     "log.flush.start.offset.checkpoint.interval.ms": "200",
 }
 CHECKING = {
+    "log.initial.task.delay.ms": "500",
     "log.retention.check.interval.ms": "1000",
     "log.cleaner.enable": "true",
     "log.cleaner.backoff.ms": "500",
 }
+# The log start reaches the disk by the tasks that the delay holds up, or by a clean stop.
+BEFORE_A_KILL = {**HELD_OFF, "log.initial.task.delay.ms": "500"}
 ENDLESS = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 SENTINELS = {"plain": "delete", "compacted": "compact,delete"}
 
@@ -210,7 +215,9 @@ def compare(broker: Broker, copy: Path, foretold: dict[str, Judged], *, was_clea
 
 def run(version: str, seeds: range, copy: Path, *, was_clean: bool, serve: bool = True) -> set[Rule]:
     peers.require_kafka(version)
-    with Broker(version, HELD_OFF) as broker:
+    with Broker(version, HELD_OFF if was_clean else BEFORE_A_KILL) as broker:
+        if not was_clean:
+            time.sleep(5)  # until its first check, of nothing, is over
         workloads = [Workload(seed, version) for seed in seeds]
         fill(broker, workloads)
         (broker.stop if was_clean else broker.kill)()
