@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.lookup import EVERYWHERE, Range, seek
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.engine.source import Guest, Source, open_source
@@ -75,7 +75,8 @@ class PartitionWalk:
         self._advance = advance
         self._base = -1
         self._position: int | None = None
-        self._unfinished: tuple[int | None, bytes] | None = None
+        self._zeros: tuple[str, int, int] | None = None
+        """Log, position and size of a tail that held nothing but zeros."""
 
     def go_to(self, base_offset: int, position: int) -> None:
         """Go on from here in the next round."""
@@ -112,10 +113,12 @@ class PartitionWalk:
         with source:
             start = self._start(log, source)
             self._position = start
-            if self._unfinished is not None and self._unfinished == _look_at(source, start):
-                return  # a preallocated log ends in a gigabyte of zeros: they are not read in every round
+            # A preallocated log ends in a gigabyte of zeros, which are not read in every round.
+            place = (log.path, start, source.size_hint or 0)
+            if place == self._zeros and not any(source.read(start, HEADER_SIZE)):
+                return
             walk = scan_runs(source, start, max_batch_size=self.max_batch_size)
-            yield from self._scanned(log, source, walk, is_last)
+            yield from self._scanned(log, source, self._finished(walk, log, is_last))
             if source.look_again():
                 self._say(f"{log.path}: {source.changed}")
             if source.unreadable:
@@ -129,13 +132,29 @@ class PartitionWalk:
             self._say(f"{log.path}: truncated from {self._position} to {size} bytes")
         return min(size, self._position)
 
-    def _scanned(
-        self, log: SegmentLog, source: Source, walk: Iterator[Run | Batch | Damage], is_last: bool
-    ) -> Iterator[Walked]:
+    def _finished(
+        self, walk: Iterator[Run | Batch | Damage], log: SegmentLog, is_last: bool
+    ) -> Iterator[Run | Batch | Damage]:
+        """Without what may still be written: in a log that grows, all that has nothing good behind it."""
+        if not (self.is_growing and is_last):
+            yield from walk
+            return
+        held: list[Batch | Damage] = []
         for item in walk:
-            if isinstance(item, Damage) and self._is_unfinished(item, source, is_last):
-                self._unfinished = _look_at(source, self._position or 0)
-                return
+            if isinstance(item, Damage) or (isinstance(item, Batch) and not item.is_valid):
+                held.append(item)
+                continue
+            yield from held
+            held.clear()
+            yield item
+        match held:
+            case [Damage(kind=FindingClass.ZERO_FILLED, position=position, end_position=end)]:
+                self._zeros = log.path, position, end
+
+    def _scanned(
+        self, log: SegmentLog, source: Source, items: Iterator[Run | Batch | Damage]
+    ) -> Iterator[Walked]:
+        for item in items:
             if not isinstance(item, Damage) and self._is_beyond(item):
                 return
             end = end_of(item)
@@ -149,20 +168,6 @@ class PartitionWalk:
         if isinstance(item, Run):
             item = next(item.batches())
         return self.wanted.is_behind(item)
-
-    def _is_unfinished(self, damage: Damage, source: Source, is_last: bool) -> bool:
-        return (
-            self.is_growing
-            and is_last
-            and damage.next_good_offset is None
-            and damage.ends_chain
-            and damage.end_position == source.size_hint
-        )
-
-
-def _look_at(source: Source, position: int) -> tuple[int | None, bytes]:
-    """What changes when a batch is written here."""
-    return source.size_hint, source.read(position, HEADER_SIZE)
 
 
 def end_of(item: Run | Batch | Damage) -> int:

@@ -84,7 +84,9 @@ class Transactions:
         base_offset = batches.base_offset[rows]
         self._look_ahead(int(batches.last_offset[rows].max()))
         self._forget(int(base_offset[0]))
-        found[rows] = _match(batches.producer_id[rows], base_offset, self._table())
+        fates = _match(batches.producer_id[rows], base_offset, self._table())
+        fates[base_offset > self._reached] = Fate.OPEN  # written meanwhile: its end cannot be known yet
+        found[rows] = fates
         return found
 
     def last_stable_offset(self, offset: int, high_watermark: int) -> int:
@@ -107,11 +109,16 @@ class Transactions:
         return [(producer_id, first, last) for producer_id, first, last in found]
 
     def _look_ahead(self, offset: int) -> None:
+        if self._reached < offset:
+            self._is_at_end = False  # somebody saw more than was there when the end was reached
+        is_new = False
         while not self._is_at_end and (self._reached < offset or self._oldest_open() <= offset):
-            self._round = self._round or self._walk.items()
+            if self._round is None:
+                self._round, is_new = self._walk.items(), True
             walked = next(self._round, None)
             if walked is None:
-                self._round, self._is_at_end = None, True
+                # A walk that was begun for an earlier question knows the log as it was then.
+                self._round, self._is_at_end = None, is_new or self._reached >= offset
             elif isinstance(walked, Unopened):
                 self._has_lost = True
             else:

@@ -105,9 +105,10 @@ class Visibility:
         """Without a transaction so far nothing is unstable: then there is no need to look ahead."""
         if not self._has_met_any:
             return self.high_watermark
-        return self.transactions.last_stable_offset(
-            int(columns.batches.last_offset.max()), self.high_watermark
-        )
+        last = int(columns.batches.last_offset.max())
+        stable = self.transactions.last_stable_offset(last, self.high_watermark)
+        reached = self.transactions.reached
+        return stable if reached >= last else min(stable, reached + 1)
 
 
 @dataclass(slots=True)

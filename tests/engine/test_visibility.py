@@ -191,6 +191,51 @@ def test_a_batch_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
     assert shown(judged(stream)) == [1]
 
 
+def test_a_batch_that_is_being_written_over_zeros_is_waited_for(tmp_path: Path) -> None:
+    """In a preallocated log neither the size nor the header changes when the rest of a batch arrives."""
+    log = LogMaker().plain()
+    end = len(log.data)
+    log.plain()
+    room = bytes(5000)
+    partition = write_log_dir(tmp_path, {0: bytes(log.data[: end + 65]) + room})
+    stream = stream_of(partition, follows=True)
+    assert shown(judged(stream)) == [0]
+    stream.look_again()
+    assert judged(stream) == {}
+    path = partition / f"{0:020d}.log"
+    with path.open("r+b") as file:
+        file.write(log.data)
+    stream.look_again()
+    assert shown(judged(stream)) == [1]
+
+
+def test_damage_is_told_as_soon_as_something_good_is_behind_it(tmp_path: Path) -> None:
+    log = LogMaker().plain().plain()
+    log.data[log.positions[1] + 70] ^= 1
+    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    stream = stream_of(partition, follows=True)
+    assert [isinstance(piece, Bad) for piece in stream.pieces()] == [False]
+    log.plain()
+    (partition / f"{0:020d}.log").write_bytes(log.data)
+    stream.look_again()
+    assert [isinstance(piece, Bad) for piece in stream.pieces()] == [True, False]
+
+
+def test_what_is_written_between_two_looks_is_not_taken_for_committed(tmp_path: Path) -> None:
+    """The walk that looks ahead is at the end that the log had when it began."""
+    log = LogMaker().txn(1).commit(1)
+    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    stream = stream_of(partition, follows=True, waits=True)
+    assert shown(judged(stream)) == [0]
+    log.txn(2).plain()
+    (partition / f"{0:020d}.log").write_bytes(log.data)
+    assert judged(stream) == {}
+    log.abort(2).txn(1)
+    (partition / f"{0:020d}.log").write_bytes(log.data)
+    stream.look_again()
+    assert shown(judged(stream)) == [3]
+
+
 def test_a_preallocated_log_is_followed_without_reading_its_zeros_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
