@@ -79,8 +79,8 @@ class Session:
         opening.join(_OPENING_SECONDS)  # its warnings come first, unless there is much to open
         address = self._server.listen()
         metrics = self._start_metrics()
+        self._take_signals()  # whoever reads that it serves may ask it to end
         self._announce(address, metrics)
-        self._take_signals()
         keeping = threading.Thread(target=self._keep, daemon=True)
         keeping.start()
         try:

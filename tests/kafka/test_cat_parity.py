@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("cat")]
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 TEMPLATE = "Offset:%o\\t%k\\t%s\\n"
-IDLE_MS = 6000
+IDLE_MS = 4000
 
 
 @pytest.fixture(scope="module", params=[pytest.param(peers.OLDEST, marks=pytest.mark.soak), peers.NEWEST])
