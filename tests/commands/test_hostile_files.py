@@ -21,7 +21,7 @@ from tests.engine.partitions_to_verify import SEGMENT, TIME, write_log_dir, writ
 
 SECONDS = 120
 MEMORY = 400 << 20  # address space, most of it the interpreter's and its libraries'
-HUGE, LARGE = 2 << 30, 64 << 20
+HUGE, LARGE = 512 << 20, 32 << 20
 """Bytes of a side file, and of a log, which has to be read to its end."""
 
 CLOSED, ACTIVE, BEHIND = (segment_file(number * SEGMENT, "") for number in (1, 2, 3))

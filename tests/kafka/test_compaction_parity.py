@@ -46,6 +46,11 @@ def broker(request: pytest.FixtureRequest) -> Iterator[CleaningBroker]:
         yield running
 
 
+newest_first = pytest.mark.parametrize(
+    "broker", [peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)], indirect=True
+)
+
+
 def test_every_pass_of_the_broker_is_predicted(broker: CleaningBroker, tmp_path: Path) -> None:
     run_rounds([Workload(seed, broker) for seed in (0, 1, 3)], tmp_path, rounds=2)
 
@@ -57,6 +62,7 @@ def last_values(broker: CleaningBroker, topic: str) -> dict[bytes | None, bytes 
     return {key: value for key, value in last.items() if key is not None and value is not None}
 
 
+@newest_first
 def test_what_compact_applied_is_loaded_served_and_cleaned_on(broker: CleaningBroker, tmp_path: Path) -> None:
     workload = Workload(1003, broker)
     workload.create()
@@ -78,6 +84,7 @@ def test_what_compact_applied_is_loaded_served_and_cleaned_on(broker: CleaningBr
     clean_and_compare([workload], tmp_path)
 
 
+@newest_first
 def test_old_messages_are_kept_as_this_release_keeps_them(broker: CleaningBroker, tmp_path: Path) -> None:
     workload = Workload(1004, broker)
     workload.is_compressed = False
@@ -94,6 +101,7 @@ def test_old_messages_are_kept_as_this_release_keeps_them(broker: CleaningBroker
     assert clean_and_compare([workload], tmp_path)
 
 
+@newest_first
 def test_a_broker_that_starts_in_the_middle_of_a_swap_finds_the_old_log_or_the_new_one(
     broker: CleaningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
