@@ -45,6 +45,9 @@ def read_run(run: Run, accounting: IndexAccounting) -> RunColumns | None:
     floor = accounting.last_indexed_offset + 1 if accounting.offset_entries else accounting.base_offset
     if last[0] < floor or last[-1] - accounting.base_offset > MAX_INT32 or end > MAX_INT32:
         return None
+    newest = accounting.max_timestamp_offset
+    if newest > last[0] or (accounting.time_entries and newest < accounting.last_time_entry[1]):
+        return None  # offsets have gone back: a time entry may be refused
     room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
     if max(accounting.offset_entries, accounting.time_entries) + len(last) >= room:
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -154,8 +155,9 @@ class _IndexWalk:
                 self.found.damage.append(item)
             elif item.is_valid:
                 self._take(item)
-        if (closing := self.accounting.close()) is not None:
-            self.found.time_entries += time_index.write_entry(closing)
+        with suppress(InvalidOffset):  # offsets went back, which is among the damage
+            if (closing := self.accounting.close()) is not None:
+                self.found.time_entries += time_index.write_entry(closing)
 
     def _take_run(self, run: Run) -> None:
         from kafkatool.engine.index_runs import add_run, read_run, replay_run

@@ -94,3 +94,11 @@ def test_runs_give_the_entries_the_claims_and_the_producers_that_single_batches_
             claimed[which] = bytes(raw[entry_size * data.draw(st.integers(0, 1)) :])
     expected = index(log, interval, *claimed, in_runs=False)
     assert index(log, interval, *claimed, in_runs=True) == expected
+
+
+def test_a_time_entry_below_the_last_one_is_refused_in_runs_too() -> None:
+    """A flipped bit of the first offset, which no checksum covers, puts all others below it."""
+    plain = {"gap": 0, "records": 1, "size": 0, "producer": -1, "epoch": 0, "sequence": 0}
+    log = bytearray(write_log([{**plain, "is_transactional": False, "time": time} for time in (0, 0, 1)]))
+    log[4] ^= 1
+    assert index(bytes(log), 0, b"", b"", in_runs=True) == index(bytes(log), 0, b"", b"", in_runs=False)
