@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--only WORDS]`: the table of ratios; exit 1 where a promise is not kept.
+"""`python -m benchmarks [--quick] [--only REGEX]`: the table of ratios; exit 1 where a promise is not kept.
 
 Inputs are made once and kept in the cache. Ours and the peer run in turns, each with the log in the page
 cache; times are medians of all rounds, with the fastest and the slowest behind them. With --quick start-up is
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -36,7 +37,9 @@ def main() -> int:
     kept = True
     with ExitStack() as cleanup:
         for comparison in comparisons(inputs, cleanup):
-            chosen_rows = [row for row in comparison.rows if chosen.only in f"{row.title}, {comparison.peer}"]
+            chosen_rows = [
+                row for row in comparison.rows if re.search(chosen.only, f"{row.title}, {comparison.peer}")
+            ]
             for line, keeps in _measure(comparison._replace(rows=chosen_rows), rounds):
                 print(line, flush=True)
                 lines.append(line)
@@ -55,7 +58,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--quick", action="store_true", help="small logs, one round, promises not judged")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--size", type=int, default=1024, metavar="MIB", help="size of the logs")
-    options.add_argument("--only", default="", metavar="WORDS", help="only rows that hold these words")
+    options.add_argument("--only", default="", metavar="REGEX", help="only rows that match")
     options.add_argument("--data", type=Path, default=cache_dir() / "benchmarks")
     options.add_argument("--results", type=Path, metavar="FILE", help="write the table here too")
     return options.parse_args()

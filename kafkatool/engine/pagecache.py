@@ -27,6 +27,9 @@ _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s39
 _IOPRIO_WHO_PROCESS = 1
 _IOPRIO_CLASS_IDLE = 3 << 13
 
+# So many pages, 32 MiB, are asked about at once: a question for every window takes a tenth of a walk's time.
+_AHEAD = 8192
+
 # cachestat (Linux 6.5) has the same number everywhere.
 _CACHESTAT = 451
 
@@ -130,6 +133,8 @@ class Residency:
         self._address = address
         self._length = _round_up(size)
         self._counts = page_counter(fd)
+        self._resident: PageRange = (0, 0)
+        self._mixed: PageRange = (0, 0)
 
     @classmethod
     def of(cls, fd: int, size: int) -> Residency | None:
@@ -158,14 +163,28 @@ class Residency:
     def absent(self, first: int, end: int) -> list[PageRange]:
         """The ranges among these pages that are not resident."""
         end = min(end, self.page_count)
-        # Most often all of it is there, and counting takes less than half the time of listing.
-        counts = self._counts(first, end)
-        if counts is not None and counts.cached == end - first:
+        if self._all_resident(first, end):
             return []
         answer = self.pages(first, end)
         if not answer or 0 not in answer:
             return []
         return [(first + start, first + stop) for start, stop in _runs_of_zero(answer)]
+
+    def _all_resident(self, first: int, end: int) -> bool:
+        """Most often all is there, with what follows: counting takes less than half the time of listing."""
+        if _within((first, end), self._resident):
+            return True
+        ahead = min(first + _AHEAD, self.page_count)
+        if end < ahead and not _within((first, end), self._mixed):
+            if self._are_cached(first, ahead):
+                self._resident = first, ahead
+                return True
+            self._mixed = first, ahead
+        return self._are_cached(first, end)
+
+    def _are_cached(self, first: int, end: int) -> bool:
+        counts = self._counts(first, end)
+        return counts is not None and counts.cached == end - first
 
     def close(self) -> None:
         if self._address:
@@ -179,6 +198,10 @@ class Residency:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _within(inner: PageRange, outer: PageRange) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _runs_of_zero(answer: bytes) -> Iterator[tuple[int, int]]:
