@@ -1,8 +1,8 @@
-"""`python -m benchmarks [--quick] [--only REGEX]`: the table of ratios; exit 1 where a promise is not kept.
+"""`python -m benchmarks [--quick] [--part NAME] [--only REGEX]`: the table of ratios.
 
-Inputs are made once and kept in the cache. Ours and the peer run in turns, each with the log in the page
-cache; times are medians of all rounds, with the fastest and the slowest behind them. With --quick start-up is
-most of what is measured, so no promise is judged.
+Exit 1 where a promise is not kept. Inputs are made once and kept in the cache. Ours and the peer run in turns,
+each with the log in the page cache; times are medians of all rounds, with the fastest and the slowest behind
+them. With --quick start-up is most of what is measured, so no promise is judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statistics import median
 
 from benchmarks.data import Inputs
 from benchmarks.measure import Times, contest
-from benchmarks.table import Comparison, Row, comparisons, help_time
+from benchmarks.table import PARTS, Comparison, Row, comparisons, help_time
 from kafkatool import __version__
 from kafkatool.format import kernel
 from tests.kafka.peers import cache_dir
@@ -36,7 +36,7 @@ def main() -> int:
     print("\n".join(lines), flush=True)
     kept = True
     with ExitStack() as cleanup:
-        for comparison in comparisons(inputs, cleanup):
+        for comparison in comparisons(inputs, cleanup, chosen.part or ()):
             chosen_rows = [
                 row for row in comparison.rows if re.search(chosen.only, f"{row.title}, {comparison.peer}")
             ]
@@ -58,6 +58,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--quick", action="store_true", help="small logs, one round, promises not judged")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--size", type=int, default=1024, metavar="MIB", help="size of the logs")
+    options.add_argument("--part", choices=PARTS, action="append", help="only this part; may be repeated")
     options.add_argument("--only", default="", metavar="REGEX", help="only rows that match")
     options.add_argument("--data", type=Path, default=cache_dir() / "benchmarks")
     options.add_argument("--results", type=Path, metavar="FILE", help="write the table here too")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import gettempdir
@@ -61,21 +61,14 @@ def one_pass(name: str, *logs: Path) -> Program:
     return Program([sys.executable, "-m", "benchmarks.passes", name, *map(str, logs)], tells_time=True)
 
 
-def comparisons(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
-    """All of them, each with its input made."""
-    yield from _against_dump_log(inputs)
-    yield from _against_limits(inputs)
-    yield from _codecs(inputs)
-    yield _recovery(inputs, cleanup)
-    yield _compaction(inputs, cleanup)
-    yield from appending(inputs, cleanup)
-    yield from _serving(inputs, cleanup)
-    yield from _two_jobs(inputs)
-    yield _growth(inputs)
-    yield from spark_jobs.comparisons(inputs, cleanup, Comparison, Row)
+def comparisons(inputs: Inputs, cleanup: ExitStack, parts: Sequence[str] = ()) -> Iterator[Comparison]:
+    """All of them, or those of some parts, each with its input made."""
+    for name, part in PARTS.items():
+        if not parts or name in parts:
+            yield from part(inputs, cleanup)
 
 
-def _against_dump_log(inputs: Inputs) -> Iterator[Comparison]:
+def _against_dump_log(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
     """Start-up is counted for both."""
     wanted = {WIDE: (2.5, 2.5, 20.0, 10.0), LARGE: (None,) * 4, NARROW: (10.0, 15.0, 15.0, 8.0)}
     for size, (listing, verify, deep, data) in wanted.items():
@@ -123,7 +116,7 @@ def _anew(target: Path, *words: str) -> Program:
     return Program(["sh", "-c", f"rm -rf {shlex.quote(str(target))} && exec {ours}"])
 
 
-def _against_limits(inputs: Inputs) -> Iterator[Comparison]:
+def _against_limits(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
     """Start-up is not counted on either side."""
     for size, most in ((WIDE, 1.5), (LARGE, None), (NARROW, 2.0)):
         log = inputs.log(size)
@@ -136,7 +129,7 @@ def _against_limits(inputs: Inputs) -> Iterator[Comparison]:
         yield Comparison("aiokafka's parser", one_pass("aiokafka", log).run, [row])
 
 
-def _codecs(inputs: Inputs) -> Iterator[Comparison]:
+def _codecs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
     plain = one_pass("decode", inputs.text_log(Codec.NONE))
     for codec in (Codec.ZSTD, Codec.LZ4, Codec.SNAPPY, Codec.GZIP):
         log = inputs.text_log(codec)
@@ -146,15 +139,15 @@ def _codecs(inputs: Inputs) -> Iterator[Comparison]:
         yield Comparison(peer, together(one_pass("inflate", log), plain), [row])
 
 
-def _recovery(inputs: Inputs, cleanup: ExitStack) -> Comparison:
+def _recovery(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
     log = inputs.log(WIDE)
     broker = RecoveryScan(log)
     cleanup.callback(broker.close)
     row = Row("rebuild-index, plan, 16 KiB batches", one_pass("rebuild", log).run, 2.0)
-    return Comparison(f"recovery scan of a broker {NEWEST}", broker.run, [row])
+    yield Comparison(f"recovery scan of a broker {NEWEST}", broker.run, [row])
 
 
-def _compaction(inputs: Inputs, cleanup: ExitStack) -> Comparison:
+def _compaction(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
     """A million keys at 1 GiB; what the broker says that it took, beside whole runs of ours."""
     partition = inputs.keyed_partition(inputs.size * 1_000_000 >> 30)
     broker = Cleaner(partition)
@@ -167,7 +160,7 @@ def _compaction(inputs: Inputs, cleanup: ExitStack) -> Comparison:
     ]
     # 40 bytes for each of a million keys are part of it.
     rows = [row._replace(memory=300 << 20) for row in rows]
-    return Comparison(f"cleaner of a broker {NEWEST}", broker.run, rows)
+    yield Comparison(f"cleaner of a broker {NEWEST}", broker.run, rows)
 
 
 def _serving(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
@@ -199,7 +192,7 @@ def _serving(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
         yield Comparison(f"of a broker {NEWEST}", all_of_them.crowd(all_of_them.port, broker.pid), [row])
 
 
-def _two_jobs(inputs: Inputs) -> Iterator[Comparison]:
+def _two_jobs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
     """The same work on one process and on two; and bare reading, which no other work can outdo."""
     logs = inputs.segments(4)
     for title, flags in (("verify", []), ("verify --deep", ["--deep"])):
@@ -210,7 +203,7 @@ def _two_jobs(inputs: Inputs) -> Iterator[Comparison]:
     yield Comparison("by one process", one_pass("read", *logs).run, [row])
 
 
-def _growth(inputs: Inputs) -> Comparison:
+def _growth(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
     """Time grows with the size, and memory does not."""
     small = _small(inputs)
     row = Row(
@@ -220,12 +213,30 @@ def _growth(inputs: Inputs) -> Comparison:
         1.1,
     )
     peer = f"64 times that of {small.size >> 20} MiB"
-    return Comparison(peer, repeated(one_pass("verify", small.log(WIDE)), 64), [row])
+    yield Comparison(peer, repeated(one_pass("verify", small.log(WIDE)), 64), [row])
 
 
 def _small(inputs: Inputs) -> Inputs:
     """Logs that can be held in memory."""
     return Inputs(inputs.directory.parent, inputs.size // 16)
+
+
+def _spark(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
+    yield from spark_jobs.comparisons(inputs, cleanup, Comparison, Row)
+
+
+PARTS: dict[str, Callable[[Inputs, ExitStack], Iterator[Comparison]]] = {
+    "dump-log": _against_dump_log,
+    "limits": _against_limits,
+    "codecs": _codecs,
+    "recovery": _recovery,
+    "compaction": _compaction,
+    "appending": appending,
+    "serving": _serving,
+    "jobs": _two_jobs,
+    "growth": _growth,
+    "spark": _spark,
+}
 
 
 def help_time() -> Sample:
