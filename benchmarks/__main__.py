@@ -1,8 +1,8 @@
 """`python -m benchmarks [--quick] [--part NAME] [--only REGEX]`: the table of ratios.
 
-Exit 1 where a promise is not kept. Inputs are made once and kept in the cache. Ours and the peer run in turns,
-each with the log in the page cache; times are medians of all rounds, with the fastest and the slowest behind
-them. With --quick start-up is most of what is measured, so no promise is judged.
+Exit 1 where a promise is not kept. Inputs are made once and kept in the cache. Ours and the peer run in
+turns, each with the log in the page cache; times are medians of all rounds, with the fastest and the slowest
+behind them. With --quick start-up is most of what is measured, so no promise is judged.
 """
 
 from __future__ import annotations
