@@ -149,7 +149,7 @@ def _times(factor: int, runner: Runner) -> Runner:
 
 def small_segments(inputs: Inputs, number: int) -> Path:
     """A partition of so many small segments, without indexes."""
-    directory = inputs.directory / f"{number}-small-segments-0"
+    directory = inputs.directory / "many-files" / f"{number}-small-segments-0"
     done = directory.with_suffix(".complete")
     if not done.exists():
         directory.mkdir(parents=True, exist_ok=True)

@@ -30,15 +30,20 @@ def _parse(text: str, smallest: int, largest: int) -> int | None:
     # A longer run of digits may still be small (leading zeros), but a name on disk has 255 bytes at most.
     if not digits or len(digits) > 4096:
         return None
+    value = int(digits) if digits.isascii() and digits.isdigit() else _of_any_script(digits)
+    if value is not None and text[0] == "-":
+        value = -value
+    return value if value is not None and smallest <= value <= largest else None
+
+
+def _of_any_script(digits: str) -> int | None:
     value = 0
     for char in digits:
         digit = unicodedata.decimal(char, None)
         if digit is None or ord(char) > 0xFFFF:
             return None
         value = value * 10 + int(digit)
-    if text[0] == "-":
-        value = -value
-    return value if smallest <= value <= largest else None
+    return value
 
 
 def parse_int(text: str) -> int | None:
