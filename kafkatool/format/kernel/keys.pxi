@@ -58,13 +58,16 @@ cdef class KeyOffsets:
         """What stands for the next keys; their rows are on the way when this returns."""
         cdef int64_t each, part
         cdef Key *key
+        cdef KeyRow *row
         for each in range(first, min(first + AT_ONCE, <int64_t>starts.shape[0])):
             if sizes[each] >= 0:
                 key = &keys[each - first]
                 key_hash(source + starts[each], <size_t>sizes[each], &key.first, &key.second)
                 part = key.second >> 58
                 if self.slots[part]:
-                    key_prefetch(&self.rows[part][<uint64_t><uint32_t>key.second * <uint64_t>self.slots[part] >> 32])
+                    row = &self.rows[part][<uint64_t><uint32_t>key.second * <uint64_t>self.slots[part] >> 32]
+                    key_prefetch(row)
+                    key_prefetch(<uint8_t *>row + 2 * sizeof(KeyRow) - 1)  # and that of the next, should it not be this
 
     cdef int _grow(self, int64_t part) except -1 nogil:
         """A quarter more slots, which keeps at least three fifths of them in use."""
@@ -128,7 +131,9 @@ cdef class KeyOffsets:
         int64_t first,
         uint8_t[::1] marks,
     ):
-        cdef int64_t count = starts.shape[0], room = marks.shape[0], each, before
+        cdef int64_t count = starts.shape[0], room = marks.shape[0], each, begin, stop, at
+        cdef int64_t[AT_ONCE] before
+        cdef bint is_full = False
         cdef Key[AT_ONCE] keys
         cdef const uint8_t *source = bytes_of(data)
         check_fields(data, starts, sizes, offsets.shape[0])
@@ -139,17 +144,22 @@ cdef class KeyOffsets:
             raise ValueError("offsets are counted from 0")
         each = 0
         with nogil:
-            while each < count:
-                if each % AT_ONCE == 0:
-                    self._hash_next(source, starts, sizes, each, keys)
-                if sizes[each] >= 0:
-                    if self.count >= most:
-                        break
-                    before = self._put(&keys[each % AT_ONCE], offsets[each])
-                    marks[offsets[each] - first] |= IS_TAKEN
-                    if first <= before < first + room:
-                        marks[before - first] |= IS_SUPERSEDED
-                each += 1
+            while each < count and not is_full:
+                self._hash_next(source, starts, sizes, each, keys)
+                begin, stop = each, min(each + AT_ONCE, count)
+                while each < stop:
+                    before[each - begin] = -1
+                    if sizes[each] >= 0:
+                        if self.count >= most:
+                            is_full = True
+                            break
+                        before[each - begin] = self._put(&keys[each - begin], offsets[each])
+                        marks[offsets[each] - first] |= IS_TAKEN
+                    each += 1
+                # In a loop of its own: marks that lie far apart are fetched together.
+                for at in range(each - begin):
+                    if first <= before[at] < first + room:
+                        marks[before[at] - first] |= IS_SUPERSEDED
         return each
 
     def get(self, const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] sizes, int64_t[::1] into):
