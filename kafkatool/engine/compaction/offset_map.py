@@ -91,10 +91,10 @@ class OffsetMap:
         What a mark tells of the record at an offset need not be looked up.
         """
         if self.marks is not None:
-            at = offsets - self.first
-            is_marked = (at >= 0) & (at < len(self.marks))
-            marks = self.marks[np.where(is_marked, at, 0)] * is_marked
+            marks = self._marks_at(self.marks, offsets)
             found: Column = np.where(marks & IS_SUPERSEDED, LONG_MAX, offsets)
+            if (marks & IS_TAKEN).all():
+                return found
             sizes = np.where(marks & IS_TAKEN, -1, sizes)
             if (sizes >= 0).any():
                 looked_up = np.empty(len(starts), dtype=np.int64)
@@ -103,6 +103,16 @@ class OffsetMap:
             return found
         found = np.empty(len(starts), dtype=np.int64)
         self.keys.get(data, starts, sizes, found)
+        return found
+
+    def _marks_at(self, marks: NDArray[np.uint8], offsets: Column) -> NDArray[np.uint8]:
+        """The mark of each of these records, 0 where there is none."""
+        at = offsets - self.first
+        begin, end = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
+        if 0 <= begin and end <= len(marks) and end - begin == len(at) and (np.diff(at) == 1).all():
+            return marks[begin:end]  # none is missing between them, as in a log that was never cleaned
+        is_marked = (at >= 0) & (at < len(marks))
+        found: NDArray[np.uint8] = marks[np.where(is_marked, at, 0)] * is_marked
         return found
 
     def move_to(self, offset: int, start: int) -> None:
