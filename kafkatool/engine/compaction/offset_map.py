@@ -109,7 +109,7 @@ class OffsetMap:
         """The mark of each of these records, 0 where there is none."""
         at = offsets - self.first
         begin, end = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
-        if 0 <= begin and end <= len(marks) and end - begin == len(at) and (np.diff(at) == 1).all():
+        if begin >= 0 and end <= len(marks) and end - begin == len(at) and (np.diff(at) == 1).all():
             return marks[begin:end]  # none is missing between them, as in a log that was never cleaned
         is_marked = (at >= 0) & (at < len(marks))
         found: NDArray[np.uint8] = marks[np.where(is_marked, at, 0)] * is_marked
