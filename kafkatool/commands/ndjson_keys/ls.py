@@ -1,0 +1,123 @@
+"""Rows of `ls`."""
+
+from __future__ import annotations
+
+from kafkatool.commands.ndjson_keys.row_kind import FILE, PLACE, PROBLEM, RANGE, WEIGHT, RowKind
+
+ROW_KINDS: dict[str, RowKind] = {
+    "logdir": RowKind(
+        "ls",
+        "A log directory. Comes before all other rows.",
+        {
+            "log_dir": "its path",
+            "cluster_id": "id of the cluster, from meta.properties",
+            "node_id": "id of the node",
+            "directory_id": "id of the log directory",
+            "meta_version": "format version of meta.properties",
+            "clean_shutdown": "whether the broker left its mark of a clean shutdown",
+            "partitions": "number of partition directories, in every state",
+            "segments": "number of segments",
+            **WEIGHT,
+            "unknown_files": "paths of files that are not Kafka's",
+            "unknown_directories": "paths of directories that are not Kafka's: brokers refuse one at the top",
+        },
+    ),
+    "topic": RowKind(
+        "ls",
+        "A topic, over all the log directories named (--topics).",
+        {
+            "topic": "name of the topic",
+            "topic_id": "its id; null where unknown or where partitions disagree",
+            "partitions": "number of partition directories",
+            "states": "how many are in each state: active:3,stray:1",
+            "segments": "number of segments",
+            "first_timestamp_ms": "least timestamp of the first batches; null where one is unknown",
+            "max_timestamp_ms": "greatest timestamp; null where one is unknown",
+            **WEIGHT,
+            **PROBLEM,
+        },
+    ),
+    "partition": RowKind(
+        "ls",
+        "A partition (--partitions, the default).",
+        {
+            **PLACE,
+            "topic_id": "id of the topic, from partition.metadata",
+            "state": "active, deleted, stray, future, metadata",
+            "segments": "number of segments",
+            **RANGE,
+            "log_start_offset": "from log-start-offset-checkpoint",
+            "high_watermark": "from replication-offset-checkpoint",
+            "recovery_point": "from recovery-point-offset-checkpoint",
+            **WEIGHT,
+            "leftover_allocated": "bytes on the disk of files marked as deleted, cleaned, swap or unfinished",
+            **PROBLEM,
+        },
+    ),
+    "segment": RowKind(
+        "ls",
+        "A segment (--segments).",
+        {
+            **PLACE,
+            "segment": "its base offset",
+            "state": "active, closed, deleted, cleaned, swap; orphan for indexes without a log",
+            **RANGE,
+            "log_size": "bytes of the .log; null where it is missing",
+            "index_size": "bytes that its indexes claim to have",
+            **WEIGHT,
+            "modified_ms": "when the .log was last modified",
+            **PROBLEM,
+        },
+    ),
+    "file_entry": RowKind(
+        "ls",
+        "A file (--files).",
+        {
+            **PLACE,
+            **FILE,
+            "file_kind": "log, index, timeindex, txnindex, snapshot, the name of a checkpoint …, unknown",
+            "group": "what its space is counted as: log, index, state, leftover, unknown",
+            "state": "live, deleted, cleaned, swap, tmp, part",
+            "offset": "the offset in its name",
+            "size": "bytes that it claims to have",
+            "allocated": "bytes that it takes on the disk",
+            "modified_ms": "when it was last modified",
+        },
+    ),
+    "total": RowKind(
+        "ls",
+        "Everything that was named, each file once. Comes last.",
+        {
+            "partitions": "number of partition directories",
+            "segments": "number of segments",
+            **WEIGHT,
+            "leftover_allocated": "bytes on the disk of files marked as deleted, cleaned, swap or unfinished",
+        },
+    ),
+    "space": RowKind(
+        "ls",
+        "A file system and where its space went (--space). used = log + index + state + leftover + unknown "
+        "+ open_deleted + unexplained; all in bytes on the disk.",
+        {
+            "mount": "where it is mounted",
+            "log_dirs": "the log directories on it",
+            "capacity": "its size",
+            "used": "what is used",
+            "available": "what is left for those who are not root",
+            "log": "log segments and KRaft snapshots",
+            "index": "indexes",
+            "state": "checkpoints, snapshots and the like",
+            "leftover": "deleted, cleaned, swap and unfinished files, and deleted or stray partitions",
+            "unknown": "files in the log directories that are not Kafka's",
+            "open_deleted": "deleted files that a process still holds open",
+            "unexplained": "all else on the file system",
+            "inodes": "number of inodes",
+            "inodes_used": "number of inodes in use",
+            "inodes_by_group": "the same groups, in inodes",
+            "inodes_open_deleted": "inodes of deleted files that a process still holds open",
+            "inodes_unexplained": "all others",
+            "all_processes_seen": "false where some processes could not be asked what they hold open",
+            "processes": "who holds deleted files open: list of objects with pid, command, files, allocated",
+        },
+    ),
+}
