@@ -9,7 +9,7 @@ import typer
 from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
 from kafkatool.commands.pipeline_options import AuditOptions
 from kafkatool.commands.render import Format
-from kafkatool.commands.spark_options import ConfOpt, SparkOptions
+from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.errors import UsageError
 
 EPILOG = epilog(
@@ -42,14 +42,7 @@ def pipeline_run(
         ),
     ],
     audit: AuditOptions,
-    spark: Annotated[
-        str,
-        typer.Option(
-            "--spark",
-            metavar="MASTER",
-            help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
-        ),
-    ] = "local[*]",
+    spark: MasterOpt = EMBEDDED,
     conf: ConfOpt = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,

@@ -28,6 +28,16 @@ SparkOpt = Annotated[
         help="Run on Spark: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://: untested).",
     ),
 ]
+MasterOpt = Annotated[
+    str,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
+    ),
+]
+"""For what runs nowhere else."""
+EMBEDDED = "local[*]"
 ConfOpt = Annotated[
     list[str] | None,
     typer.Option(

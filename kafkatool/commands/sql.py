@@ -9,7 +9,7 @@ import typer
 
 from kafkatool.commands.options import BytesOpt, CommonOptions, RawOpt, epilog
 from kafkatool.commands.render import BytesFormat, Column, Format, Look, Row, Talk, rows
-from kafkatool.commands.spark_options import ConfOpt, SparkOptions
+from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -75,14 +75,7 @@ def sql(
             "-o", "--output", metavar="DIR", show_default=False, help="Where --format parquet writes."
         ),
     ] = None,
-    spark: Annotated[
-        str,
-        typer.Option(
-            "--spark",
-            metavar="MASTER",
-            help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
-        ),
-    ] = "local[*]",
+    spark: MasterOpt = EMBEDDED,
     conf: ConfOpt = None,
     fmt: Annotated[SqlFormat, typer.Option("--format", help="How the result is written.")] = SqlFormat.table,
     how: BytesOpt = BytesFormat.utf8,
