@@ -90,9 +90,17 @@ class _Commands(TyperGroup):
         super().__init__(**settings)
         self.commands: Any = _Lazily(COMMANDS)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`kafkatool help bench append` is `kafkatool bench append --help`."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(
+                [*COMMANDS.items(), ("help", "Say more about a command: kafkatool help verify.")]
+            )
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -19,8 +19,10 @@ import typer.main
 from kafkatool import __version__
 from kafkatool.cli import app, leaves
 from kafkatool.commands.ndjson_keys import ROW_KINDS
+from kafkatool.commands.options import EXIT_CODES
 
 NDJSON = "kafkatool-ndjson"
+EXIT = "kafkatool-exit"
 HELP = ("-h", "--help")
 
 
@@ -30,7 +32,8 @@ def pages() -> dict[str, str]:
     commands = leaves(root)
     names = [_page_name(name) for name in commands]
     texts = {f"{_page_name(name)}.1": _command_page(name, one, names) for name, one in commands.items()}
-    return {"kafkatool.1": _main_page(root), **texts, f"{NDJSON}.5": _ndjson_page()}
+    others = {f"{NDJSON}.5": _ndjson_page(), f"{EXIT}.7": _exit_page(commands)}
+    return {"kafkatool.1": _main_page(root), **texts, **others}
 
 
 def _page_name(command: str) -> str:
@@ -50,7 +53,7 @@ def _main_page(root: Any) -> str:
         *_section("Options", *_options(root)),
         *_section("Exit status", *_listed(sorted(codes.items()))),
         *_section("Environment", *_tagged(".B NO_COLOR", "No colour in the progress bar.")),
-        *_see_also(*(f"{_page_name(name)}(1)" for name in commands), f"{NDJSON}(5)"),
+        *_see_also(*(f"{_page_name(name)}(1)" for name in commands), f"{NDJSON}(5)", f"{EXIT}(7)"),
     )
 
 
@@ -72,7 +75,7 @@ def _command_page(words: str, command: Any, names: Iterable[str]) -> str:
         *_section("Options", *_options(command)),
         *_section("Exit status", *_listed(_exit_codes(command))),
         *_section("Examples", *_examples(command)),
-        *_see_also("kafkatool(1)", *others, f"{NDJSON}(5)"),
+        *_see_also("kafkatool(1)", *others, f"{NDJSON}(5)", f"{EXIT}(7)"),
     )
 
 
@@ -100,6 +103,65 @@ def _ndjson_page() -> str:
         *_section("Description", *_paragraphs("\n\n".join(rules))),
         *_section("Kinds", *kinds),
         *_see_also("kafkatool(1)", *(f"kafkatool-{name}(1)" for name in commands)),
+    )
+
+
+_MORE_OF_CODES = {
+    0: "Findings below --fail-on do not change it. A plan that was only shown ends with it, too.",
+    2: "The command line makes no sense, or names nothing that is there. Nothing was done.",
+    3: "Something could not be read, written or finished, and stderr says what. All else was done and shown: "
+    "one unreadable file does not end a walk.",
+    4: "The job was done, and damage was found. What Kafka's own tool prints of its false alarms is not such "
+    "a finding.",
+    5: "A broker uses the directory, a value would have been a guess, or the disk is too full. Nothing was "
+    "changed.",
+    130: "By Ctrl-C. What was printed until then is right; nothing is left half written.",
+    141: "As of a program that SIGPIPE ends: head and others close the pipe when they have enough.",
+}
+
+
+def _exit_page(commands: dict[str, Any]) -> str:
+    codes = {code: f"{meaning}. {_MORE_OF_CODES[code]}" for code, meaning in EXIT_CODES.items()}
+    who = {
+        code: [name for name, one in commands.items() if code in dict(_exit_codes(one))] for code in (4, 5)
+    }
+    rules = (
+        "Every command of kafkatool ends with one of these. 1 is left to what should not happen, and never "
+        "chosen on purpose.",
+        "Where several are due the most serious one is taken: 5, then 3, then 4.",
+    )
+    return _page(
+        EXIT,
+        7,
+        "what kafkatool's exit codes mean to scripts",
+        *_section("Description", *_paragraphs("\n\n".join(rules))),
+        *_section("Codes", *_listed((code, text.removesuffix(".")) for code, text in codes.items())),
+        *_section(
+            "Which command ends with which",
+            *_paragraphs("0, 2, 3, 130 and 141: every command."),
+            *(
+                line
+                for code, names in who.items()
+                for line in [".PP", _escape(f"{code}: {', '.join(names)}.")]
+            ),
+        ),
+        *_section(
+            "Example",
+            ".nf",
+            *map(
+                _escape,
+                (
+                    "kafkatool verify -q /var/lib/kafka/data",
+                    'case "$?" in',
+                    "0) ;;",
+                    "4) echo damaged ;;",
+                    "*) echo could not tell ;;",
+                    "esac",
+                ),
+            ),
+            ".fi",
+        ),
+        *_see_also("kafkatool(1)", f"{NDJSON}(5)"),
     )
 
 

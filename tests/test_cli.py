@@ -78,6 +78,18 @@ def test_version_is_ours() -> None:
     assert run("--version").stdout.startswith(f"kafkatool {__version__} (kernel: ")
 
 
+@pytest.mark.parametrize("words", [[], ["verify"], ["bench"], ["bench", "append"]])
+def test_help_is_a_command_too(words: list[str]) -> None:
+    assert run("help", *words).stdout == run(*words, "--help").stdout
+    assert run("help", *words).returncode == 0
+
+
+def test_help_about_nothing_is_a_usage_error() -> None:
+    asked = run("help", "verfy")
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "Did you mean 'verify'?" in asked.stderr
+
+
 def test_usage_errors_are_2() -> None:
     for arguments in (["nonsense"], ["ls", "--nonsense"], ["ls"], ["ls", "--sort", "taste", "."]):
         result = run(*arguments)

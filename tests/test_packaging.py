@@ -27,6 +27,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a release would hold; nothing that was built here."""
     directory = tmp_path_factory.mktemp("sources")
     shutil.copytree(ROOT / "kafkatool", directory / "kafkatool", ignore=NOT_SOURCES)
+    shutil.copytree(ROOT / "man", directory / "man", ignore=NOT_SOURCES)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, directory)
     return directory
@@ -94,5 +95,6 @@ def test_a_wheel_brings_its_kernel_along(sources: Path, tmp_path: Path) -> None:
     fresh = Environment(tmp_path / "environment")
     fresh.pip("install", str(wheel))
     assert not fresh.has("Cython")
+    assert (tmp_path / "environment/share/man/man1/kafkatool-verify.1").is_file()
     assert b" (kernel: compiled, CRC by " in fresh.kafkatool("--version")
     assert_works(fresh)

@@ -324,7 +324,7 @@ def severity(text: str) -> Severity:
     raise UsageError(f"--fail-on {text!r} is not known: {known}")
 
 
-_EXIT_CODES = {
+EXIT_CODES = {
     0: "done",
     2: "usage, or nothing matched",
     3: "the job could not be done or finished",
@@ -344,6 +344,6 @@ def epilog(examples: dict[str, str], *codes: int) -> str:
     for command, meaning in examples.items():
         lines += [f"  # {meaning}", f"  {command}", ""]
     lines += ["Exit codes:", ""]
-    lines += [f"  {code:<4} {_EXIT_CODES[code]}" for code in sorted({0, 2, 3, 130, 141, *codes})]
+    lines += [f"  {code:<4} {EXIT_CODES[code]}" for code in sorted({0, 2, 3, 130, 141, *codes})]
     # \b keeps the lines as they are.
     return "\b\n" + "\n\n\b\n".join("\n".join(lines).split("\n\n"))
