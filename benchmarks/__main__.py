@@ -32,25 +32,26 @@ def main() -> int:
     chosen = _options()
     inputs = Inputs(chosen.data, (64 << 20) if chosen.quick else chosen.size << 20)
     rounds = 1 if chosen.quick else chosen.rounds
+    made = f"Made by `python -m benchmarks --size {inputs.size >> 20} --rounds {rounds}`."
     lines = [*_machine(inputs.size, rounds), "", HEADING]
     print("\n".join(lines), flush=True)
     kept = True
     with ExitStack() as cleanup:
-        for comparison in comparisons(inputs, cleanup, chosen.part or ()):
-            chosen_rows = [
-                row for row in comparison.rows if re.search(chosen.only, f"{row.title}, {comparison.peer}")
-            ]
-            for line, keeps in _measure(comparison._replace(rows=chosen_rows), rounds):
-                print(line, flush=True)
-                lines.append(line)
-                kept = kept and keeps
-    line, keeps = _help(max(rounds, 5))
-    print(line)
-    if chosen.results:
-        made = f"Made by `python -m benchmarks --size {inputs.size >> 20} --rounds {rounds}`."
-        text = "\n".join(["# The table of ratios", "", made, "", *lines, line, ""])
-        chosen.results.write_text(text)
-    return 0 if chosen.quick or (kept and keeps) else 1
+        for line, keeps in _rows(chosen, comparisons(inputs, cleanup, chosen.part or ()), rounds):
+            print(line, flush=True)
+            lines.append(line)
+            kept = kept and keeps
+            if chosen.results:  # as it grows: an interrupt loses nothing
+                chosen.results.write_text("\n".join(["# The table of ratios", "", made, "", *lines, ""]))
+    return 0 if chosen.quick or kept else 1
+
+
+def _rows(chosen: argparse.Namespace, every: Iterator[Comparison], rounds: int) -> Iterator[tuple[str, bool]]:
+    """The lines of the table, and whether each keeps what is promised."""
+    yield _help(max(rounds, 5))
+    for comparison in every:
+        rows = [row for row in comparison.rows if re.search(chosen.only, f"{row.title}, {comparison.peer}")]
+        yield from _measure(comparison._replace(rows=rows), rounds)
 
 
 def _options() -> argparse.Namespace:
