@@ -362,7 +362,8 @@ def compare(workload: Workload, replica: Replica, ours: Path) -> None:
     """Names, batches and records are the same; bytes too where nothing is compressed."""
     theirs = replica.directory
     for extension in (".log", ".snapshot"):
-        assert _names(ours, extension) == _names(theirs, extension)
+        mine, its = _names(ours, extension), _names(theirs, extension)
+        assert mine == its, (workload.name, replica.broker.log_dir, mine, its)
     for name in _names(theirs, ".log"):
         assert [_facts(*one) for one in _pairs(ours / name)] == [
             _facts(*one) for one in _pairs(theirs / name)
