@@ -193,8 +193,11 @@ def _append(name: str, directory: str, size: int) -> float:
         load = replace(load, flush_messages=SYNC_EVERY * 129)
     place = take(os.path.join(directory, "log"), 0, on_live_volume=True)
     pool = make_pool(load, min(load.num_records, RECORDS if not size else 500_000), 1, None)
-    done = Writer(load, place, 0, pool, lambda _: None).run()
+    writer = Writer(load, place, 0, pool, lambda _: None)
+    done = writer.run()
     place.clean()
+    if writer.stop:
+        raise SystemExit(f"not all was written: {writer.stop}")
     is_synced = name in ("append-synced", "append-closed")
     return done.closing_seconds if is_synced else done.seconds
 
