@@ -30,7 +30,7 @@ except ImportError:
     ) from None
 
 ROWS_IN_GROUP = 1 << 17
-BYTES_IN_GROUP = 16 << 20
+BYTES_IN_GROUP = 8 << 20
 
 TIMESTAMP_TYPES = [one.value for one in (TimestampType.NONE, TimestampType.CREATE, TimestampType.LOG_APPEND)]
 FATES = [fate.label for fate in Fate]
