@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.commands.render import Column, Look, Row, ndjson
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.findings import Damage, FindingClass, Severity, damage_facts
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
@@ -183,22 +183,6 @@ def record_row(
         "batch_position": batch.position,
         "key_size": record.key_size,
         "value_size": record.value_size,
-    }
-
-
-def damage_facts(damage: Damage) -> dict[str, object]:
-    """What every row of damage says of it."""
-    return {
-        "position": damage.position,
-        "end_position": damage.end_position,
-        "first_offset": damage.first_offset,
-        "last_offset": damage.last_offset,
-        "next_good_offset": damage.next_good_offset,
-        "class": str(damage.kind),
-        "severity": damage.severity.label,
-        "expected": damage.expected,
-        "found": damage.found,
-        "message": damage.message,
     }
 
 

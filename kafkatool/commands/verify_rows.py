@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkatool.commands.log_rows import DAMAGE_KEYS, damage_facts
+from kafkatool.commands.log_rows import DAMAGE_KEYS
 from kafkatool.commands.render import Column, Look, human_size
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.findings import Severity, damage_facts
 from kafkatool.engine.verify_report import Finding, Summary
 
 FINDING_KEYS = (

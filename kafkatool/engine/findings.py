@@ -58,3 +58,19 @@ class Damage:
     # Where Kafka's own reader ends its walk here, and whether it does so by throwing.
     ends_chain: bool = False
     throws: bool = False
+
+
+def damage_facts(damage: Damage) -> dict[str, object]:
+    """What every row that tells of damage says of it, whoever writes it."""
+    return {
+        "position": damage.position,
+        "end_position": damage.end_position,
+        "first_offset": damage.first_offset,
+        "last_offset": damage.last_offset,
+        "next_good_offset": damage.next_good_offset,
+        "class": str(damage.kind),
+        "severity": damage.severity.label,
+        "expected": damage.expected,
+        "found": damage.found,
+        "message": damage.message,
+    }

@@ -22,6 +22,7 @@ import pytest
 
 from kafkatool.engine.lock import CLEAN_MARKER
 from tests.cli import Run, run
+from tests.mutations import mutated
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 GROUPS = ("log-dir", "replicas", "transactions", "compacted", "index", "leftovers", "legacy")
@@ -38,30 +39,18 @@ Tree = dict[str, bytes]
 
 def mutate(chance: random.Random, path: Path) -> None:
     """One of the things that disks and people do to files."""
-    raw = bytearray(path.read_bytes())
+    raw = path.read_bytes()
     if chance.random() < 0.1:
         path.unlink()
         return
     if not raw or chance.random() < 0.1:
         path.write_bytes(chance.randbytes(chance.randrange(60)))
         return
-    a, b = sorted(chance.sample(range(len(raw) + 1), 2))
-    match chance.randrange(6):
-        case 0:
-            for _ in range(chance.randrange(1, 5)):
-                raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
-        case 1:
-            del raw[b:]
-        case 2:
-            del raw[a:b]
-        case 3:
-            raw[a:b] = bytes(b - a)
-        case 4:
-            raw[b:b] = raw[a:b]
-        case _:
-            number = chance.choice(NUMBERS)
-            raw[a : a + 8] = number.to_bytes(8, "big", signed=True)
-    path.write_bytes(raw)
+
+    def put_number(content: bytearray, at: int) -> None:
+        content[at : at + 8] = chance.choice(NUMBERS).to_bytes(8, "big", signed=True)
+
+    path.write_bytes(mutated(chance, raw, put_number))
 
 
 def mutated_copy(chance: random.Random, root: Path) -> Path:

@@ -34,7 +34,7 @@ from kafkatool.format.batch import (
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.engine.partitions_to_verify import batch, write_segment
 from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly
-from tests.engine.test_verify_mutations import mutated, segment
+from tests.engine.test_verify_mutations import segment, with_something_done_to_it
 from tests.logs import TIME, batches, write_log
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -348,6 +348,6 @@ def test_files_that_are_gone_or_grow_are_noted(tmp_path: Path) -> None:
 def test_no_mutation_crashes_and_what_is_left_is_counted_plainly(tmp_path: Path, start: int) -> None:
     for number in range(start, start + 60):
         seed = random.Random(number)
-        log = write_log(tmp_path / "t-0", mutated(seed, segment(seed)))
+        log = write_log(tmp_path / "t-0", with_something_done_to_it(seed, segment(seed)))
         [group, _total] = groups(log.parent)
         check(group, [read_plainly(log)])

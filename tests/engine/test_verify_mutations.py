@@ -14,6 +14,7 @@ from kafkatool.engine.verify_log import LogJob
 from kafkatool.format.batch import CRC_START, Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, findings, write_segment
+from tests.mutations import mutated
 
 QUICK, LONG = 300, 10_000
 SLOWEST = 5.0
@@ -63,27 +64,13 @@ def flipped_under_a_checksum(seed: random.Random, batches: list[bytes]) -> tuple
     return bytes(raw), start
 
 
-def mutated(seed: random.Random, batches: list[bytes]) -> bytes:
-    """The log after one of the things that disks and people do to files."""
-    raw = bytearray(b"".join(batches))
-    a, b = sorted(seed.sample(range(len(raw) + 1), 2))
-    match seed.randrange(6):
-        case 0:
-            for _ in range(seed.randrange(1, 5)):
-                raw[seed.randrange(len(raw))] ^= 1 << seed.randrange(8)
-        case 1:
-            del raw[b:]
-        case 2:
-            del raw[a:b]
-        case 3:
-            raw[a:b] = bytes(b - a)
-        case 4:
-            raw[b:b] = raw[a:b]
-        case _:
-            block = min(512, len(raw) // 3)
-            at, to = seed.randrange(len(raw) - block), seed.randrange(len(raw) - block)
-            raw[at : at + block], raw[to : to + block] = raw[to : to + block], raw[at : at + block]
-    return bytes(raw)
+def with_something_done_to_it(seed: random.Random, batches: list[bytes]) -> bytes:
+    def swap_blocks(raw: bytearray, _at: int) -> None:
+        block = min(512, len(raw) // 3)
+        at, to = seed.randrange(len(raw) - block), seed.randrange(len(raw) - block)
+        raw[at : at + block], raw[to : to + block] = raw[to : to + block], raw[at : at + block]
+
+    return mutated(seed, b"".join(batches), swap_blocks)
 
 
 def check_flips(tmp_path: Path, count: int, start: int) -> None:
@@ -103,7 +90,7 @@ def check_mutations(tmp_path: Path, count: int, start: int) -> None:
         seed = random.Random(number)
         batches = segment(seed)
         write_segment(tmp_path, 0, batches, is_active=True)
-        log.write_bytes(mutated(seed, batches))
+        log.write_bytes(with_something_done_to_it(seed, batches))
         started = time.monotonic()
         findings(tmp_path, deep=True)
         assert time.monotonic() - started < SLOWEST, number

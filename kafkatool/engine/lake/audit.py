@@ -12,6 +12,7 @@ from typing import Any
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.findings import damage_facts
 from kafkatool.engine.in_order import in_order
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
@@ -270,21 +271,12 @@ def _segment_unit(segment: Segment, facts: AuditFacts) -> SegmentUnit:
 
 
 def _finding_row(finding: Finding) -> dict[str, Any]:
-    damage, replicas = finding.damage, finding.replicas
+    replicas = finding.replicas
     return {
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        "position": damage.position,
-        "end_position": damage.end_position,
-        "first_offset": damage.first_offset,
-        "last_offset": damage.last_offset,
-        "next_good_offset": damage.next_good_offset,
-        "class": str(damage.kind),
-        "severity": damage.severity.label,
-        "expected": damage.expected,
-        "found": damage.found,
-        "message": damage.message,
+        **damage_facts(finding.damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),
