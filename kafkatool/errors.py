@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from enum import IntEnum
 
 _MOST_FOUND = 200
@@ -31,10 +33,40 @@ class UsageError(KafkatoolError):
     exit_code = ExitCode.USAGE
 
 
+def nearest(typed: str, known: Iterable[str]) -> str | None:
+    """The one of the known words that was probably meant."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(typed, list(known), n=1)), None)
+
+
+def unknown_word(where: str, typed: str, known: Iterable[str]) -> UsageError:
+    """What to raise where one of a few words was asked for and another was typed."""
+    words = list(known)
+    near = nearest(typed, words)
+    hint = "" if near is None else f"; did you mean {near!r}?"
+    return UsageError(f"{where} {typed!r} is not one of {', '.join(words)}{hint}")
+
+
 class Refused(KafkatoolError):
     """It could be done, and is not, because data might be lost."""
 
     exit_code = ExitCode.REFUSED
+
+
+EXTRAS = {"pyarrow": "arrow", "pyspark": "spark"}
+"""Packages that only an extra of this one brings."""
+
+
+class MissingExtra(KafkatoolError):
+    """What was asked for needs a package that only an extra brings."""
+
+    def __init__(self, need: str, package: str, instead: str = "") -> None:
+        extra = EXTRAS[package]
+        how = f"which is not installed: pip install 'kafkatool[{extra}]'"
+        if getattr(sys, "frozen", False):
+            how = f"which this bundle does not hold: install kafkatool by pip, with the extra `{extra}`"
+        super().__init__(f"{need} {package}, {how}{instead}")
 
 
 class FormatError(KafkatoolError):

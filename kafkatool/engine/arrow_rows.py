@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.transactions import Fate
 from kafkatool.engine.visible_records import Piece
-from kafkatool.errors import KafkatoolError
+from kafkatool.errors import MissingExtra
 from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, TimestampType
 from kafkatool.format.columns import Column, RecordColumns
 from kafkatool.format.field_bytes import gather_fields
@@ -24,10 +24,7 @@ try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError:
-    raise KafkatoolError(
-        "Parquet and Arrow need pyarrow, which is not installed: pip install 'kafkatool[arrow]'; "
-        "csv and ndjson need nothing more"
-    ) from None
+    raise MissingExtra("Parquet and Arrow need", "pyarrow", "; csv and ndjson need nothing more") from None
 
 ROWS_IN_GROUP = 1 << 17
 BYTES_IN_GROUP = 8 << 20

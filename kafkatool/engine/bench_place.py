@@ -10,7 +10,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kafkatool.engine.space import mount_point
+from kafkatool.engine.space import find_mount, mount_point
 from kafkatool.errors import Refused
 
 MARKER = ".kafkatool-bench"
@@ -96,11 +96,13 @@ def live_log_dir(device: int, proc: str = "/proc") -> str | None:
 
 def machine(path: str) -> dict[str, object]:
     """What a result means nothing without."""
+    import psutil
+
     from kafkatool import __version__
     from kafkatool.format import kernel
 
     mount = mount_point(path)
-    device, kind, options = _mount(mount)
+    mounted = find_mount(mount)
     volume = os.statvfs(path)
     return {
         "kafkatool": __version__,
@@ -109,25 +111,16 @@ def machine(path: str) -> dict[str, object]:
         "system": f"{platform.system()} {platform.release()}",
         "cpu": _cpu(),
         "cores": os.cpu_count(),
-        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory": psutil.virtual_memory().total,
         "mount": mount,
-        "device": device,
-        "file_system": kind,
-        "mount_options": options,
+        "device": mounted.device if mounted else None,
+        "file_system": mounted.file_system if mounted else None,
+        "mount_options": mounted.options if mounted else None,
         "volume_size": volume.f_blocks * volume.f_frsize,
         "volume_free": volume.f_bavail * volume.f_frsize,
         "dirty_ratio": _number("/proc/sys/vm/dirty_ratio"),
         "dirty_background_ratio": _number("/proc/sys/vm/dirty_background_ratio"),
     }
-
-
-def _mount(mount: str) -> tuple[str | None, str | None, str | None]:
-    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8") as file:
-        found = [line.split()[:4] for line in file if line.split()[1] == mount]
-        if found:
-            device, _mount_at, kind, options = found[-1]
-            return device, kind, options
-    return None, None, None
 
 
 def _cpu() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkatool.engine.logdir import LogDir
@@ -15,10 +15,20 @@ from kafkatool.format.properties import read_properties
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredBroker:
-    """What a server.properties says of a broker's directories and id."""
+    """What a server.properties says."""
 
-    log_dirs: frozenset[str]
-    node_id: int | None
+    path: str
+    directories: tuple[str, ...]
+    """As they are written there."""
+    settings: Mapping[str, str]
+
+    @property
+    def log_dirs(self) -> frozenset[str]:
+        return frozenset(map(os.path.realpath, self.directories))
+
+    @property
+    def node_id(self) -> int | None:
+        return parse_int(self.settings.get("node.id") or self.settings.get("broker.id") or "")
 
     def owns(self, log_dir: LogDir) -> bool:
         return os.path.realpath(log_dir.path) in self.log_dirs
@@ -29,10 +39,9 @@ def configured_brokers(paths: Iterable[str]) -> list[ConfiguredBroker]:
     found = []
     for path in paths:
         if os.path.isfile(path) and is_configuration(path):
+            directories = tuple(configured_log_dirs(path))
             values = read_properties(read_small_file(path, Guest()))
-            node_id = parse_int(values.get("node.id") or values.get("broker.id") or "")
-            directories = frozenset(map(os.path.realpath, configured_log_dirs(path)))
-            found.append(ConfiguredBroker(directories, node_id))
+            found.append(ConfiguredBroker(path, directories, values))
     return found
 
 

@@ -6,7 +6,8 @@
     high watermarks       the same, when it begins to lead        the broker runs, and leads no partition
     cleaner offsets       the same, when it begins to clean       the cleaner stops, nothing is compacted
 
-A node whose metadata log is in a directory that goes offline stops, and so does one that has no other.
+A node whose metadata log is in a directory that goes offline stops, and so does one that has no other. What
+lies in other directories it leads as far as it comes before the first high watermark that it cannot read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Effect(StrEnum):
     """How far a start comes."""
 
     REFUSE = "refuse"
-    """The broker does not start, or starts and serves nothing."""
+    """The broker does not start."""
+    LEADERLESS = "leaderless"
+    """It starts, and leads no partition of the directory, and few others: it serves nothing."""
     OFFLINE = "offline"
     """The log directory is left out."""
     NOTE = "note"
@@ -40,7 +43,7 @@ OFFLINE = Consequence(Effect.OFFLINE, "a broker takes the log directory offline"
 _UNREADABLE_NUMBER = {
     kinds.RECOVERY_POINTS: Consequence(Effect.NOTE, "a broker scans every log from its start"),
     kinds.LOG_STARTS: Consequence(Effect.NOTE, "a broker lets every log start at its first segment"),
-    kinds.HIGH_WATERMARKS: Consequence(Effect.REFUSE, "a broker starts with it, and leads no partition"),
+    kinds.HIGH_WATERMARKS: Consequence(Effect.LEADERLESS, "a broker starts with it, and leads no partition"),
     kinds.CLEANER_OFFSETS: Consequence(Effect.NOTE, "a broker's cleaner stops, and nothing is compacted"),
 }
 CHECKPOINTS = tuple(_UNREADABLE_NUMBER)

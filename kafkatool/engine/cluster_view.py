@@ -104,14 +104,19 @@ class ClusterView:
         return [topic_id for topic_id, name in self.topic_ids.items() if name == topic]
 
 
-def read_cluster_view(partitions: Iterable[Partition], guest: Guest) -> ClusterView:
-    """What the metadata partitions among these hold; the largest offset wins where there are several."""
-    views = [_read_one(partition, guest) for partition in partitions]
+def read_cluster_view(
+    partitions: Iterable[Partition], guest: Guest, *, until_damage: bool = False
+) -> ClusterView:
+    """What the metadata partitions among these hold; the largest offset wins where there are several.
+
+    `until_damage`: what a node has left of it when it has cut its log at the first damage.
+    """
+    views = [_read_one(partition, guest, until_damage) for partition in partitions]
     known = [view for view in views if view.is_known]
     return max(known, key=lambda view: view.last_offset, default=ClusterView())
 
 
-def _read_one(partition: Partition, guest: Guest) -> ClusterView:
+def _read_one(partition: Partition, guest: Guest, until_damage: bool) -> ClusterView:
     view = ClusterView()
     snapshots = [
         entry
@@ -126,20 +131,26 @@ def _read_one(partition: Partition, guest: Guest) -> ClusterView:
             _apply(view, record)
     logs = [segment for segment in partition.live_segments if segment.log is not None]
     view.is_complete = view.is_complete and bool(logs) and logs[0].base_offset <= start
+    is_whole = view.is_complete
     for segment in logs:
         assert segment.log is not None
-        for record in _records(segment.log.path, view, guest):
+        for record in _records(segment.log.path, view, guest, until_damage):
             if record.offset >= start:
                 _apply(view, record)
+        if until_damage and is_whole and not view.is_complete:
+            view.is_known = view.is_complete = True  # it is all that the node will have, were it nothing
+            break
     return view
 
 
-def _records(path: str, view: ClusterView, guest: Guest) -> Iterator[Record]:
+def _records(path: str, view: ClusterView, guest: Guest, until_damage: bool = False) -> Iterator[Record]:
     try:
         with open_source(path, guest) as source:
             for item in scan(source):
                 if isinstance(item, Damage):
                     view.is_complete = view.is_complete and item.kind is FindingClass.ZERO_FILLED
+                    if until_damage:
+                        return
                 elif item.is_valid:
                     yield from _records_of(item, view)
     except (FileNotFoundError, KafkatoolError):

@@ -26,6 +26,11 @@ class FindingClass(StrEnum):
     BAD_METADATA = "bad_metadata"
     OVERLAP = "overlap"
     GAP = "gap"
+    # Not of the files themselves, but of the host that they are on.
+    NO_PERMISSION = "no_permission"
+    HOST_LIMIT = "host_limit"
+    NO_SPACE = "no_space"
+    BAD_MOUNT = "bad_mount"
 
 
 class Severity(IntEnum):

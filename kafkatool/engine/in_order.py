@@ -1,15 +1,18 @@
-"""The same function for many things, on a pool, with the results in the order of the things."""
+"""Many things done on a pool, with the results in the order of the things."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from kafkatool.engine.worker_pool import Pending, Workers
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+Steps = Generator[None, None, _Result]
+"""Work in steps that follow from one another: yields wherever it has to wait for the pool."""
 
 
 def in_order(
@@ -29,3 +32,50 @@ def _first(line: deque[tuple[_Item, Pending[_Result]]], pool: Workers) -> tuple[
     while not line[0][1].is_done:
         pool.wait()
     return line.popleft()
+
+
+def results(pendings: Sequence[Pending[_Result]]) -> Steps[list[_Result]]:
+    """One step: what these return, once all of them are done."""
+    while not all(one.is_done for one in pendings):
+        yield
+    return [one.result() for one in pendings]
+
+
+def side_by_side(pool: Workers, many: Iterable[Steps[_Result]]) -> Iterator[_Result]:
+    """What each of them comes to, in their order; while one waits for the pool, the others go on."""
+    under_way = deque(_Course(steps) for steps in many)
+    while under_way:
+        while not under_way[0].is_finished:
+            pool.wait()
+            for one in under_way:
+                one.go_on()
+        yield under_way.popleft().result()
+
+
+class _Course(Generic[_Result]):
+    """Steps under way."""
+
+    def __init__(self, steps: Steps[_Result]) -> None:
+        self._steps = steps
+        self._ends: list[_Result | Exception] = []
+        self.go_on()
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self._ends)
+
+    def go_on(self) -> None:
+        if self.is_finished:
+            return
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self._ends.append(end.value)
+        except Exception as error:
+            self._ends.append(error)
+
+    def result(self) -> _Result:
+        [end] = self._ends
+        if isinstance(end, Exception):
+            raise end
+        return end

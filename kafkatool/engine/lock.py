@@ -33,27 +33,29 @@ def broker_is_alive(path: str) -> bool:
     directory = os.path.abspath(path)
     for _ in range(_LEVELS):
         if os.path.lexists(os.path.join(directory, LOCK_FILE)):
-            return _is_locked(os.path.join(directory, LOCK_FILE))
+            return lock_holder(directory) is not None
         directory = os.path.dirname(directory)
     return False
 
 
-def _is_locked(path: str) -> bool:
+def lock_holder(log_dir: str) -> int | None:
+    """The process that holds the lock of a log directory, 0 if it cannot be named; None if nobody does."""
     import fcntl
 
     # struct flock: type, whence, start, length (0: to the end), pid of the holder
     question = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(os.path.join(log_dir, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False
+        return None
     try:
         answer = fcntl.fcntl(fd, fcntl.F_GETLK, question)
     except OSError:
-        return False
+        return None
     finally:
         os.close(fd)
-    return bool(struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK)
+    kind, *_, pid = struct.unpack("hhqqi4x", answer)
+    return None if kind == fcntl.F_UNLCK else max(0, pid)
 
 
 def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:

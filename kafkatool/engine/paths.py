@@ -65,6 +65,8 @@ Target = FileTarget | PartitionTarget | LogDirTarget
 class Expansion:
     """The targets, and what could not be reached of what a configuration names."""
 
+    named: list[str] = field(default_factory=list)
+    """What was named, globs and lists resolved, each once: a server.properties is still one here."""
     targets: list[Target] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -76,16 +78,21 @@ def expand(
 
     Raises UsageError for a path that matches nothing, and where no path is given at all.
     """
-    if not paths and files_from is None:
-        raise UsageError("no PATH given: name a file, a partition directory, a log directory or a glob")
     if STDIN in paths and (not allow_stdin or files_from == STDIN):
         raise UsageError("- (standard input) makes no sense here")
-    listed = _read_list(files_from, nul) if files_from is not None else []
-    expansion = Expansion()
-    for path in _each_once([*_matches(paths), *listed]):
+    listed = named_paths([], files_from=files_from, nul=nul) if files_from is not None or not paths else []
+    expansion = Expansion(list(_each_once([*_matches(paths), *listed])))
+    for path in expansion.named:
         _classify(path, expansion)
     expansion.targets = list(dict.fromkeys(expansion.targets))
     return expansion
+
+
+def named_paths(paths: Sequence[str], *, files_from: str | None = None, nul: bool = False) -> list[str]:
+    """The paths as they are written, and those that a file lists. Raises UsageError where there is none."""
+    if not paths and files_from is None:
+        raise UsageError("no PATH given: name a file, a partition directory, a log directory or a glob")
+    return [*paths, *(_read_list(files_from, nul) if files_from is not None else ())]
 
 
 def _matches(paths: Sequence[str]) -> Iterator[str]:

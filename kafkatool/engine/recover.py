@@ -18,6 +18,7 @@ Of a partition that waits to be deleted only steps 1 to 3 are done before it goe
 from __future__ import annotations
 
 from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
+from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, PartitionState
 from kafkatool.engine.plan import NewEnd, Plan
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
@@ -39,6 +40,7 @@ from kafkatool.engine.virtual import VirtualDirectory
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import ENTRY_SIZE, lookup, read_entry
 from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.uuids import parse_uuid
 
@@ -74,12 +76,17 @@ def _look_at_cuts(result: Recovered, guest: Guest) -> set[str]:
     """Find the last offset of a good batch in what is cut; returns what of it the disk does not give."""
     unreadable = set()
     for path, position in result.cuts:
+        is_open = False
         with open_source(path, guest) as source:
             for item in scan(source, position):
-                if isinstance(item, Batch) and item.is_valid:
+                is_open = isinstance(item, Damage) and item.kind is not FindingClass.ZERO_FILLED
+                if isinstance(item, Damage):
+                    result.first_damage = result.first_damage or item
+                elif item.is_valid:
                     result.lost_to = max(result.lost_to or 0, item.header.last_offset)
             if source.unreadable:
                 unreadable.add(path)
+        result.is_lost_end_open = is_open
     return unreadable
 
 
@@ -178,12 +185,37 @@ def _end(log: Loading) -> int:
         make_empty_segment(log, start)
         return start
     last = log.bases[-1]
-    end = log.ends[last] if last in log.ends else _end_of_chain(log, last)
+    if last in log.ends:
+        end = log.ends[last]
+    else:
+        end = _end_by_index(log, last) if log.how.is_clean else _end_of_chain(log, last)
     if end >= start:
         return end
     why = f"the log ends at {end}, below its log start offset {start}: bring the missing segments back first"
     start_anew_at(log, start, why, "delete")
     return start
+
+
+def _end_by_index(log: Loading, base: int) -> int:
+    """Where a broker finds the end after a clean shutdown: it walks on from the last entry of the index.
+
+    Where that leads to no batch the segment counts as empty; its bytes stay, and new ones go behind them.
+    """
+    name = segment_file(base, ".log")
+    index = log.read_or_fail(segment_file(base, ".index"))
+    slots = len(index) // ENTRY_SIZE
+    wanted = read_entry(index, (slots - 1) * ENTRY_SIZE).offset(base) if slots else base
+    is_found, end = False, base
+    with log.dir.open(name) as source:
+        for item in scan(source, max(0, lookup(index, base, wanted).position), chain=True):
+            if isinstance(item, Batch):
+                is_found = is_found or item.header.last_offset >= wanted
+                end = item.header.last_offset + 1
+            elif item.ends_chain:
+                if item.throws:
+                    raise BrokerThrows(f"{name}: the index leads to byte {item.position}: {item.message}")
+                break
+    return end if is_found else base
 
 
 def _end_of_chain(log: Loading, base: int) -> int:

@@ -89,6 +89,8 @@ def finish_producers(log: Loading, log_start: int, end: int) -> None:
 def rebuild_producers(log: Loading, producers: Producers, bases: list[int], log_start: int, end: int) -> None:
     """Producers up to an offset, with the snapshots that the broker takes and drops on the way."""
     marks = {*bases[-2:], end}
+    if log.how.is_clean and not producers.offsets():  # they were never written: nobody looks for producers
+        return
     was_empty = producers.states.end_offset >= end
     producers.drop_outside(log_start, end)
     if end != producers.states.end_offset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kafkatool.engine.findings import Damage
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.plan import Step, Stretch
 from kafkatool.engine.scan import Batch, scan
@@ -26,6 +27,8 @@ class Recovering:
     max_index_bytes: int = 10 << 20
     is_tiered: bool = False
     """Whether remote.storage.enable is set: the log may start below its first segment here."""
+    is_clean: bool = False
+    """Whether a mark of a clean shutdown is believed: no segment is scanned, the index leads to the end."""
     is_beside_metadata: bool = False
     """Whether the metadata log is in the same log directory: a node does not go on without that."""
 
@@ -57,6 +60,10 @@ class Recovered:
     log_start: int = 0
     lost_to: int | None = None
     """The last offset that a good batch behind the damage holds; None where there is none."""
+    first_damage: Damage | None = None
+    """What begins where the log is cut; None where nothing is wrong with what goes."""
+    is_lost_end_open: bool = False
+    """Whether more may be lost than that: what is cut does not end with a good batch."""
     cuts: list[tuple[str, int]] = field(default_factory=list)
     """Logs as they are now, and the byte from which on they are cut; 0 where all goes."""
     open_transactions: dict[int, int] = field(default_factory=dict)

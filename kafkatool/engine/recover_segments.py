@@ -27,6 +27,9 @@ from kafkatool.format.batch import HEADER_SIZE, MAX_INT32
 from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.names import segment_file
 
+NOT_FLUSHED = "it lies at or above the recovery point"
+"""Why a segment is scanned that has nothing wrong."""
+
 
 def load_segments(log: Loading) -> None:
     """Take up every segment by name; those without an offset index are scanned."""
@@ -94,12 +97,12 @@ def _load_segment(log: Loading, base: int) -> None:
 
 
 def _recover_log(log: Loading) -> None:
-    if log.how.recovery_point == LONG_MAX:  # to the broker an empty range
+    if log.how.is_clean or log.how.recovery_point == LONG_MAX:  # to the broker an empty range
         return
     floor = max((base for base in log.bases if base <= log.how.recovery_point), default=None)
     doubtful = [base for base in log.bases if floor is None or base >= floor]
     for number, base in enumerate(doubtful):
-        if _scan(log, base, "it lies at or above the recovery point", is_load=False):
+        if _scan(log, base, NOT_FLUSHED, is_load=False):
             _drop(log, doubtful[number + 1 :], base)
             return
 

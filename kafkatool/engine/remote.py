@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Self
 from zlib import crc32
 
-from kafkatool.errors import KafkatoolError
+from kafkatool.errors import KafkatoolError, MissingExtra
 
 PIECE = 8 << 20
 """Bytes of one request, where that many are left."""
@@ -117,9 +117,7 @@ def _file_system(base: str, _process: int) -> tuple[Any, str]:
     try:
         from pyarrow.fs import FileSystem, S3FileSystem
     except ImportError:
-        raise KafkatoolError(
-            f"{base}: object storage needs pyarrow, which is not installed: pip install 'kafkatool[arrow]'"
-        ) from None
+        raise MissingExtra(f"{base}: object storage needs", "pyarrow") from None
     scheme, _, bucket = base.partition("://")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if scheme == "s3":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -36,6 +36,15 @@ class Cell:
     pages: int
     resident: int
     dirty: int
+
+
+def condensed(cells: Iterable[Cell], most: int) -> list[Cell]:
+    """The same pages in at most so many cells."""
+    found = list(cells)
+    while len(found) > most:
+        pairs = zip(found[::2], [*found[1::2], Cell(0, 0, 0)], strict=False)
+        found = [Cell(a.pages + b.pages, a.resident + b.resident, a.dirty + b.dirty) for a, b in pairs]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,12 @@ class Guest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "pace", Pace(self.max_rate))
 
+    def one_of(self, count: int) -> Guest:
+        """How each of so many readers behaves, so that together they behave like this."""
+        if not self.max_rate or count == 1:
+            return self
+        return Guest(self.cache_keep, max(1, self.max_rate // count), self.max_errors)
+
     @property
     def window(self) -> int:
         """How much is read at once: a tenth of a second's worth, so that a slow pace is an even one."""

@@ -8,10 +8,12 @@ used by the file system = logs + indexes + state + leftovers + unknown files   (
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, data_group, unique_files
 
@@ -133,6 +135,29 @@ def mount_point(path: str) -> str:
     while not os.path.ismount(path):
         path = os.path.dirname(path)
     return path
+
+
+class Mount(NamedTuple):
+    """How a file system is mounted."""
+
+    device: str
+    directory: str
+    file_system: str
+    options: str
+
+
+def find_mount(directory: str, proc: str = "/proc") -> Mount | None:
+    """The mount at a directory that is a mount point; None where nobody tells."""
+    with suppress(OSError), open(f"{proc}/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        found = [Mount(*line.split()[:4]) for line in file if _unescaped(line.split()[1]) == directory]
+        if found:
+            return found[-1]._replace(directory=directory)
+    return None
+
+
+def _unescaped(text: str) -> str:
+    """The kernel writes spaces and the like as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), text)
 
 
 def open_deleted_files(devices: set[int], proc: str = "/proc") -> tuple[list[OpenDeleted], bool]:

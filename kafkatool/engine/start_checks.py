@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kafkatool.engine.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
-from kafkatool.engine.owner_checks import OwnerProblem, holds_metadata, owner_problems
+from kafkatool.engine.owner_checks import holds_metadata, owner_problems
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
@@ -22,31 +23,54 @@ _BOOTSTRAP = "bootstrap.checkpoint"
 _VERSION_RECORD = b"metadata.version"
 
 
+class StartProblem(NamedTuple):
+    """Something at the top of a log directory, and how far a start comes with it."""
+
+    path: str
+    effect: Effect
+    message: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
 @dataclass(slots=True)
 class StartChecks:
     """Reasons not to start, things to know, and the offsets that the broker begins with."""
 
     has_metadata: bool = False
     """A node stops where the directory with its metadata log goes offline."""
-    refusals: list[str] = field(default_factory=list)
-    offline: list[str] = field(default_factory=list)
-    """Why the directory is left out; a broker that has no other one does not start."""
-    notes: list[str] = field(default_factory=list)
+    problems: list[StartProblem] = field(default_factory=list)
     recovery_points: Offsets = field(default_factory=dict)
     log_starts: Offsets = field(default_factory=dict)
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why a broker does not start, or serves nothing."""
+        return self._of(Effect.REFUSE, Effect.LEADERLESS)
+
+    @property
+    def offline(self) -> list[str]:
+        """Why the directory is left out; a broker that has no other one does not start."""
+        return self._of(Effect.OFFLINE)
+
+    @property
+    def notes(self) -> list[str]:
+        return self._of(Effect.NOTE)
 
     @property
     def is_in_vain(self) -> bool:
         """Whether the broker never comes to look at the partitions, or not for long."""
         return bool(self.refusals or self.offline)
 
-    def tell(self, effect: Effect, message: str) -> None:
-        if effect is Effect.NOTE:
-            self.notes.append(message)
-        elif effect is Effect.REFUSE or self.has_metadata:
-            self.refusals.append(message)
-        else:
-            self.offline.append(message)
+    def tell(self, effect: Effect, path: str, message: str) -> None:
+        if effect is Effect.OFFLINE and self.has_metadata:
+            effect = Effect.REFUSE
+        self.problems.append(StartProblem(path, effect, message))
+
+    def _of(self, *effects: Effect) -> list[str]:
+        return [problem.sentence for problem in self.problems if problem.effect in effects]
 
 
 def check_start(
@@ -60,22 +84,18 @@ def check_start(
     found = StartChecks(holds_metadata(log_dir))
     for problem in owner_problems(siblings or [log_dir], guest, node_id):
         if problem.log_dir == log_dir.path:
-            found.tell(problem.effect, _sentence(problem))
+            found.tell(problem.effect, problem.path, problem.message)
     found.recovery_points = _offsets(found, log_dir, kinds.RECOVERY_POINTS, guest)
     found.log_starts = _offsets(found, log_dir, kinds.LOG_STARTS, guest)
     for kind in (kinds.HIGH_WATERMARKS, kinds.CLEANER_OFFSETS):
         _offsets(found, log_dir, kind, guest)
     for path in log_dir.unknown_directories:
-        found.tell(Effect.REFUSE, f"{path}: a directory whose name is no partition's")
+        found.tell(Effect.REFUSE, path, "a directory whose name is no partition's")
     for partition in log_dir.partitions:
         if partition.state is PartitionState.METADATA:
             _check_quorum_state(found, partition, guest)
             _check_bootstrap(found, log_dir, guest)
     return found
-
-
-def _sentence(problem: OwnerProblem) -> str:
-    return f"{problem.path}: {problem.message}"
 
 
 def _offsets(found: StartChecks, log_dir: LogDir, kind: kinds.FileKind, guest: Guest) -> Offsets:
@@ -96,7 +116,7 @@ def _offsets(found: StartChecks, log_dir: LogDir, kind: kinds.FileKind, guest: G
 
 
 def _tell(found: StartChecks, path: str, problem: str, consequence: Consequence) -> None:
-    found.tell(consequence.effect, f"{path}: {problem}: {consequence.message}")
+    found.tell(consequence.effect, path, f"{problem}: {consequence.message}")
 
 
 def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) -> None:
@@ -106,12 +126,12 @@ def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) 
     except FileNotFoundError:
         return  # it begins anew, with the epoch of the log
     except FormatError as error:
-        found.tell(Effect.REFUSE, f"{path}: {error}: a node does not start with it")
+        found.tell(Effect.REFUSE, path, f"{error}: a node does not start with it")
     except KafkatoolError as error:
-        found.tell(Effect.REFUSE, str(error))
+        found.tell(Effect.REFUSE, path, str(error).removeprefix(f"{path}: "))
     else:
         if state.data_version == 0 and state.current_voters is None:
-            found.tell(Effect.REFUSE, f"{path}: currentVoters is null: a node does not start with it")
+            found.tell(Effect.REFUSE, path, "currentVoters is null: a node does not start with it")
 
 
 def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> None:
@@ -124,9 +144,9 @@ def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> None:
     except FileNotFoundError:
         return
     except KafkatoolError as error:
-        found.tell(Effect.REFUSE, str(error))
+        found.tell(Effect.REFUSE, path, str(error).removeprefix(f"{path}: "))
         return
-    found.tell(Effect.REFUSE, f"{path}: says no metadata.version: a node does not start with it")
+    found.tell(Effect.REFUSE, path, "says no metadata.version: a node does not start with it")
 
 
 def _says_version(item: Batch | Damage) -> bool:

@@ -30,13 +30,12 @@ from kafkatool.engine.source import Guest
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, survey
+from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.topic_names import restore_topic_names
 from kafkatool.engine.verify_index import read_claims
-from kafkatool.engine.worker_pool import Workers
+from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.format import kinds
 
-_WORTH_A_WORKER = 64 << 20
 _SPREAD = 0x9E3779B97F4A7C15
 _LIVE = (SegmentState.ACTIVE, SegmentState.CLOSED)
 
@@ -48,7 +47,8 @@ class Request:
     now_ms: int
     by: By = By.PARTITION
     deep: bool = False
-    split_size: int = SPLIT_SIZE
+    split_size: int | None = None
+    """Bytes of a split; None: what suits the number of jobs and what is left to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Statistics:
     def most_workers(self) -> int:
         """More are not worth their start: a log that cannot be cut goes to one, and a little is soon done."""
         parts = sum(1 + log.size // SPLIT_SIZE if log.can_be_cut else 1 for log in self.logs)
-        return min(parts, self.size // _WORTH_A_WORKER)
+        return min(parts, self.size // WORTH_A_WORKER)
 
     def group_count(self, by: By) -> int:
         """How many groups there will be, the total aside."""
@@ -189,13 +189,13 @@ class Statistics:
         return self._total
 
     def _tasks(self, request: Request, pool: Workers) -> Iterator[Task[int, LogStats]]:
-        guest = self.guest
-        if guest.max_rate and pool.count > 1:
-            guest = Guest(guest.cache_keep, max(1, guest.max_rate // pool.count), guest.max_errors)
+        guest, left = self.guest.one_of(pool.count), self.size
         for number, log in enumerate(self.logs):
+            split_size = request.split_size or shrinking_size(left, pool.count)
+            left -= log.size
             seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
             job = StatsJob(request.now_ms, request.deep, seed, number, log.is_active, guest)
-            yield Task(number, job, self._splits(log, request.split_size, pool.count))
+            yield Task(number, job, self._splits(log, split_size, pool.count))
 
     def _splits(self, log: Log, split_size: int, jobs: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()

@@ -22,6 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from kafkatool.engine.worker_pool import Pending, Workers
 
 SPLIT_SIZE = 128 << 20
+_SMALLEST, _LARGEST = SPLIT_SIZE // 2, SPLIT_SIZE * 4
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
@@ -39,6 +40,10 @@ class Split:
     @property
     def is_last(self) -> bool:
         return self.end >= self.size
+
+    @property
+    def bytes_to_read(self) -> int:
+        return self.end - self.start
 
 
 class Job(Protocol[_Result]):
@@ -73,6 +78,15 @@ def cut(path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_
         starts.append(positions[at])
     ends = [*starts[1:], size]
     return tuple(Split(path, start, end, size) for start, end in zip(starts, ends, strict=True))
+
+
+def shrinking_size(left: int, jobs: int) -> int:
+    """How large splits should be while so many bytes are left.
+
+    Large as long as there is much to do, for every split reads an index again; small towards the end, so that
+    nobody has to wait long for the last one.
+    """
+    return max(_SMALLEST, min(_LARGEST, left // (4 * jobs)))
 
 
 def survey(

@@ -7,8 +7,10 @@ server.properties is not. See `settings` for all that a topic goes by, and where
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, read_cluster_view
+from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.config import keys_of
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.settings import topic_name_of
@@ -26,7 +28,11 @@ def topic_settings(log_dir: str, guest: Guest) -> Settings:
         partition = read_partition(os.path.join(log_dir, METADATA_PARTITION), [], guest)
     except KafkatoolError:
         return {}
-    view = read_cluster_view([partition], guest)
+    return settings_in(read_cluster_view([partition], guest))
+
+
+def settings_in(view: ClusterView) -> Settings:
+    """The same, of metadata that was read already."""
     found = {name: values for (kind, name), values in view.settings.items() if kind == TOPIC_RESOURCE}
     defaults = view.settings.get((BROKER_RESOURCE, ""), {})
     found[""] = {topic_name_of(name): value for name, value in defaults.items()}
@@ -39,9 +45,10 @@ def setting(settings: Settings, topic: str | None, name: str) -> str | None:
     return settings.get("", {}).get(name) if own is None else own
 
 
-def number_setting(settings: Settings, topic: str | None, name: str) -> int:
-    """A whole number, or Kafka's default. Raises KafkatoolError where the metadata say nonsense."""
+def number_setting(settings: Settings, topic: str | None, name: str, default: str | None = None) -> int:
+    """A whole number, or this default, or Kafka's. Raises KafkatoolError where the metadata say nonsense."""
     text = setting(settings, topic, name)
+    text = default if text is None else text
     key = keys_of(NEWEST)[name]
     try:
         return key.read_integer(str(key.default) if text is None else text)
@@ -53,3 +60,18 @@ def is_tiered(settings: Settings, topic: str | None) -> bool:
     """Whether a topic's older segments are in remote storage, as far as the settings say."""
     is_on = (setting(settings, topic, "remote.storage.enable") or "").strip().lower() == "true"
     return is_on and "compact" not in (setting(settings, topic, "cleanup.policy") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSettings:
+    """Numbers that were given, and where the metadata on the disk rank among them."""
+
+    given: Mapping[str, int] = field(default_factory=dict)
+    """By --set, or in a file with a topic's settings."""
+    of_server: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, known: Settings, topic: str | None, name: str) -> int:
+        """Raises KafkatoolError where the metadata say nonsense."""
+        if name in self.given:
+            return self.given[name]
+        return number_setting(known, topic, name, self.of_server.get(name))

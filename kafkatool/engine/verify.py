@@ -29,14 +29,14 @@ from kafkatool.engine.logdir import (
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.remote import absolute_path, exists, is_directory, list_names, real_path
 from kafkatool.engine.source import Guest
-from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, survey
+from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_partition import partition_findings
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary
-from kafkatool.engine.worker_pool import Workers
+from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kafkatool.engine.scrub import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
-WORTH_A_WORKER = 64 << 20
 
 _Key = tuple[int, int]
 """Number of the place, number of the segment in it."""
@@ -60,7 +59,10 @@ class Request:
     sample: float | None = None
     """Share of the data to read, or None for all of it."""
     guest: Guest = field(default_factory=Guest)
-    split_size: int = SPLIT_SIZE
+    split_size: int | None = None
+    """Bytes of a split; None: what suits the number of jobs and what is left to do."""
+    partitions_only: bool = False
+    """Whether what is at the top of log directories is left to others."""
 
 
 class Verification:
@@ -85,7 +87,7 @@ class Verification:
         for segment in (segment for place in self.places for segment in place.logs):
             assert segment.log is not None
             can_be_cut = segment.file(kinds.OFFSET_INDEX) is not None
-            parts += 1 + segment.log.size // self._request.split_size if can_be_cut else 1
+            parts += 1 + segment.log.size // SPLIT_SIZE if can_be_cut else 1
         return min(parts, self.size // WORTH_A_WORKER)
 
     # --- what there is ------------------------------------------------------------------------------------
@@ -180,7 +182,8 @@ class Verification:
                     self.summary.failures.append(self._scrub.failure)
 
     def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
-        yield from self._counted(self._of_directories())
+        if not self._request.partitions_only:
+            yield from self._counted(self._of_directories())
         for number, place, facts in self._walked(pool, advance):
             yield from self._counted(self._judge(number, place, facts))
 
@@ -213,13 +216,13 @@ class Verification:
             yield place_finding(None, problem.path, problem.damage)
 
     def _tasks(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Task[_Key, LogFacts]]:
-        guest = self._request.guest
-        if guest.max_rate and pool.count > 1:
-            guest = Guest(guest.cache_keep, max(1, guest.max_rate // pool.count), guest.max_errors)
+        guest, left = self._request.guest.one_of(pool.count), self.size
         for number, place in enumerate(self.places):
             for at, segment in enumerate(place.logs):
                 log = segment.log
                 assert log is not None
+                split_size = self._split_size(left, pool.count)
+                left -= log.size
                 known = self._recall(segment)
                 if known is not None:
                     self._known[number, at] = known
@@ -227,7 +230,7 @@ class Verification:
                     advance(log.size)
                     continue
                 job = self._job(place, segment, guest)
-                for splits in self._splits(log.path, log.size, pool.count, place, advance):
+                for splits in self._splits(log.path, log.size, split_size, place, advance):
                     yield Task((number, at), job, splits)
 
     def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
@@ -243,14 +246,21 @@ class Verification:
             return None
         return self._scrub.recall(segment)
 
+    def _split_size(self, left: int, jobs: int) -> int:
+        """Bytes of a split of the next log; one process alone does a log in one go."""
+        if self._request.sample is not None:
+            return SAMPLE_SPLIT_SIZE
+        if jobs == 1:
+            return self.size + 1
+        return self._request.split_size or shrinking_size(left, jobs)
+
     def _splits(
-        self, path: str, size: int, jobs: int, place: Place, advance: Callable[[int], None]
+        self, path: str, size: int, split_size: int, place: Place, advance: Callable[[int], None]
     ) -> Iterator[tuple[Split, ...]]:
         """The splits of one log: all of them as one task, or each that is in the sample by itself."""
         share = self._request.sample
-        split_size = self._request.split_size if share is None else SAMPLE_SPLIT_SIZE
         positions: Sequence[int] = ()
-        if size > split_size and (jobs > 1 or share is not None):
+        if size > split_size:
             positions = read_claims(path, size, self._request.guest).positions
         splits = cut(path, size, positions, split_size)
         if share is None:

@@ -106,7 +106,7 @@ def fix(
 
     where = shlex.quote(directory)
     if damage.kind in _OF_THE_LOG or damage.expected == A_LOG:
-        if replicas is not None and node_id is not None and (better := _fetch(where, replicas, node_id)):
+        if replicas is not None and node_id is not None and (better := fetch_again(where, replicas, node_id)):
             return better
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:
             return f"kafkatool recover --keep-after-damage DIR {where}"
@@ -132,7 +132,7 @@ def _mend_snapshot(damage: Damage, where: str, file: str, bases: Sequence[int]) 
     return f"kafkatool rebuild-index --force {shlex.quote(file)}"
 
 
-def _fetch(where: str, replicas: Replicas, node_id: int) -> str | None:
+def fetch_again(where: str, replicas: Replicas, node_id: int) -> str | None:
     """How to get the partition from another node that has every committed record; None if none has."""
     in_sync, eligible = replicas.others_in_sync(node_id), replicas.others_eligible(node_id)
     if not in_sync and not eligible:

@@ -27,6 +27,8 @@ _Result = TypeVar("_Result")
 
 _SIZE = Struct("=q")
 _LARGEST_READ = 1 << 20
+WORTH_A_WORKER = 64 << 20
+"""Bytes: less is read before another process has started."""
 _IN_LINE_PER_WORKER = 4
 
 

@@ -76,7 +76,9 @@ def utf8_lines(buf: Buffer, what: str) -> Iterator[tuple[int, str]]:
         ) from None
     at = 0
     start = 0
-    for end in _LINE_END.finditer(text):
+    # A file of zeros is one endless line: that there is no end is found out faster than by the pattern.
+    has_ends = "\n" in text or "\r" in text
+    for end in _LINE_END.finditer(text) if has_ends else ():
         line = _line(text, start, end.start(), what, at)
         yield at, line
         at += len(line.encode()) + len(end[0])

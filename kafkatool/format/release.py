@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kafkatool.errors import UsageError
+from kafkatool.errors import unknown_word
 
 
 class Release(IntEnum):
@@ -27,8 +27,7 @@ class Release(IntEnum):
         for release in cls:
             if release.label == wanted:
                 return release
-        known = ", ".join(release.label for release in cls)
-        raise UsageError(f"release {text!r} is not known: choose one of {known}")
+        raise unknown_word("release", text, [release.label for release in cls])
 
 
 NEWEST = Release.V4_3

@@ -12,8 +12,8 @@ from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops
 from kafkatool.engine.compaction.cleaned_segment import CleanedSegment, Output, TooWide
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.grouping import group_segments
+from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.legacy_filter import LegacyFilter
-from kafkatool.engine.compaction.map_in_parts import build_within
 from kafkatool.engine.compaction.offset_map import OffsetMap
 from kafkatool.engine.compaction.record_filter import Judged, Producers, RecordFilter
 from kafkatool.engine.compaction.rewriting import rewritten_rows
@@ -32,13 +32,13 @@ _KEPT = int(Fate.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """How a pass is run. `capacity`: keys in the offset map; `memory`: bytes it may take, None: any."""
+    """How a pass is run. `capacity`: keys in the offset map; `room`: what there is for them."""
 
     config: TopicConfig
     now_ms: int
     capacity: int
     guest: Guest = field(default_factory=lambda: Guest(cache_keep=True))
-    memory: int | None = None
+    room: KeyRoom = field(default_factory=KeyRoom)
 
     @property
     def delete_retention_ms(self) -> int:
@@ -82,11 +82,11 @@ Watch = Callable[[Stretch, Judged, SourceSegment], None]
 def clean(
     log: CleanableLog, dirty: DirtyRange, how: Cleaning, output: Output, watch: Watch | None = None
 ) -> Cleaned:
-    """Run one pass; raise CleanerStops where a broker's cleaner would give up.
+    """Run one pass; raise CleanerStops where a broker's cleaner would give up, KeysDoNotFit.
 
     `watch` is told of all records of magic 2 and what becomes of them.
     """
-    offsets = build_within(log, dirty, how.capacity, how.guest, how.memory)
+    offsets = how.room.build(log, dirty, how.capacity, how.guest)
     work = _Pass(log, dirty, how, output, offsets)
     work.watch = watch
     wanted = [one for one in log.segments if one.base_offset < offsets.end_offset]

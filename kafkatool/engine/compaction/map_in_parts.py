@@ -1,16 +1,21 @@
-"""An offset map that memory has no room for: its keys in parts, one after another.
+"""An offset map that memory has no room for: its keys in parts, each wherever there is a worker.
 
-A part is all keys whose hash leaves the same rest. For each part the dirty range is read into a map of its
-own, and every record that the pass will look at is held against it. Of all that only one bit a record is
-kept: whether a later one has its key. Where the map of a broker would be full is found by counting the new
-keys of all parts.
+    count       each part: how many keys are new in every item of the dirty range; too many: twice the parts
+    stop        where the map of a broker would be full, if it would
+    superseded  each part: one bit for every record that the pass will look at
+
+A part is all keys whose hash leaves the same rest. It reads the dirty range into a map of its own, of which
+only numbers and bits come back. Whether a record has a later one of its key is known to the part of that key;
+the bits of all parts together are the map.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, fields
+from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,52 +24,18 @@ from numpy.typing import NDArray
 from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.dirty_range import DirtyRange
-from kafkatool.engine.compaction.offset_map import (
-    DirtyKeys,
-    OffsetMap,
-    build_offset_map,
-    dirty_keys,
-    joined_keys,
-)
+from kafkatool.engine.compaction.offset_map import DirtyKeys, OffsetMap, dirty_keys, joined_keys
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.in_order import Steps, results
 from kafkatool.engine.source import Guest
+from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.columns import Column, RecordDecoder
 from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.kernel import loops
 from kafkatool.format.primitives import Buffer
 
-BYTES_A_KEY = 40
-FEWEST_KEYS = 1000
-"""Less memory than these need is not worth the reading."""
-
-
-def build_within(
-    log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest, memory: int | None
-) -> OffsetMap:
-    """A map of so many keys at most, in so much memory: whole if it has room, else in parts."""
-    room = capacity if memory is None else _room(memory)
-    # A map is full when one key more comes, be it a known one: so it takes one more than there is room for.
-    offsets = build_offset_map(log, dirty, min(capacity, room + 1), guest)
-    if not offsets.is_full or room >= capacity:
-        offsets.capacity = capacity
-        return offsets
-    del offsets
-    return _Parting(log, dirty, capacity, guest, room).build()
-
-
-def _room(memory: int) -> int:
-    return max(FEWEST_KEYS, memory // BYTES_A_KEY)
-
-
-def count_keys(log: CleanableLog, dirty: DirtyRange, guest: Guest, memory: int) -> int:
-    """How many keys the dirty range has, whatever the map of a broker takes; in so much memory."""
-    room = _room(memory)
-    offsets = build_offset_map(log, dirty, room + 1, guest)
-    if not offsets.is_full:
-        return offsets.key_count
-    del offsets
-    return _Parting(log, dirty, LONG_MAX, guest, room).count()
+Bits = NDArray[np.uint8]
 
 
 @dataclass(slots=True)
@@ -72,10 +43,15 @@ class MapInParts(OffsetMap):
     """Answers for the records of the pass, in the order in which it asks."""
 
     count: int = 0
-    newer: list[NDArray[np.uint8]] = field(default_factory=list)
+    newer: list[Bits] = field(default_factory=list)
     """One bit a record; an array an item of the walk."""
     sizes: list[int] = field(default_factory=list)
     asked: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Can be sent to where the pass is run: there are no keys in it."""
+        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "keys"}
+        return partial(MapInParts, **facts), ()
 
     @property
     def key_count(self) -> int:
@@ -84,125 +60,205 @@ class MapInParts(OffsetMap):
     def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
         """Behind every offset where a later record has the key, else before all."""
         if self.asked >= len(self.newer) or self.sizes[self.asked] != len(starts):
-            raise KafkatoolError("the log changed while it was read: run it again")
+            raise log_changed()
         is_newer = np.unpackbits(self.newer[self.asked], count=len(starts))
         self.asked += 1
         last: Column = np.where(is_newer == 1, LONG_MAX, -1)
         return last
 
 
+def log_changed() -> KafkatoolError:
+    return KafkatoolError("the log changed while it was read: run it again")
+
+
+@dataclass(frozen=True, slots=True)
+class InParts:
+    """What the parts of a dirty range told. `offsets`: None where keys were only counted."""
+
+    dirty: DirtyRange
+    dirty_keys: int
+    offsets: MapInParts | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A dirty range with more keys than there is `room` for. `capacity`: of a map; None: they are counted."""
+
+    log: CleanableLog
+    dirty: DirtyRange
+    guest: Guest
+    room: int
+    capacity: int | None
+
+    def steps(self, pool: Workers) -> Steps[InParts]:
+        """Each part is a function of its own. Raises CleanerStops where the range cannot be read."""
+        counted = yield from self._count(pool)
+        new_keys: Column = np.sum([one.new_keys for one in counted], axis=0)
+        total = int(new_keys.sum())
+        if self.capacity is None:
+            return InParts(self.dirty, total, None)
+        parts = self._parts(len(counted))
+        stop = yield from self._find_stop(pool, parts, new_keys, self.capacity)
+        offsets = MapInParts(self.capacity, count=min(total, self.capacity), dirty_keys=total)
+        offsets.is_full = stop is not None
+        for reach in counted[0].ends if stop is None else [*counted[0].ends[: stop.item], stop.reach]:
+            offsets.move_to(reach, self.dirty.first_dirty)
+        asked = [pool.submit(_Part.superseded, part, stop, offsets.end_offset) for part in parts]
+        _put_together(offsets, (yield from results(asked)))
+        return InParts(self.dirty, total, offsets)
+
+    def _parts(self, count: int) -> list[_Part]:
+        return [_Part(self, count, number) for number in range(count)]
+
+    def _count(self, pool: Workers) -> Steps[list[_Counted]]:
+        """As many parts are made as it takes."""
+        parts = 2
+        while True:
+            asked = [pool.submit(_Part.count_new_keys, part) for part in self._parts(parts)]
+            counted = yield from results(asked)
+            fitting = [one for one in counted if one is not None]
+            if len(fitting) == parts:
+                return fitting
+            parts *= 2
+
+    def _find_stop(
+        self, pool: Workers, parts: list[_Part], new_keys: Column, capacity: int
+    ) -> Steps[_Stop | None]:
+        known = np.cumsum(new_keys)
+        full = int(np.searchsorted(known, capacity))
+        if full == len(known):
+            return None
+        rows = yield from results([pool.submit(_Part.new_rows, part, full) for part in parts])
+        room = capacity - int(known[full] - new_keys[full])
+        last_key = sorted(chain.from_iterable(rows))[room - 1]
+        [stop] = yield from results([pool.submit(_stop_behind, self, full, last_key)])
+        return stop
+
+
+class _Counted(NamedTuple):
+    """Of each item of the dirty range: the keys that were new in it, and its last offset."""
+
+    new_keys: list[int]
+    ends: list[int]
+
+
 class _Stop(NamedTuple):
-    """Where the map is full: before this row of this item of the dirty range."""
+    """Where the map is full: before this row of this item of the dirty range, at this offset."""
 
     item: int
     row: int
+    reach: int
 
 
-class _TooLarge(Exception):
-    """A part has more keys than there is room for."""
+class _Superseded(NamedTuple):
+    """Of each item of the walk: the bits of its records, and how many these are."""
+
+    bits: list[Bits]
+    sizes: list[int]
 
 
-class _Parting:
-    def __init__(self, log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest, room: int) -> None:
-        self.log, self.dirty, self.capacity, self.guest, self.room = log, dirty, capacity, guest, room
-        self.parts = 2
-        self.stop: _Stop | None = None
+def _put_together(offsets: MapInParts, found: list[_Superseded]) -> None:
+    first, *others = found
+    if any(one.sizes != first.sizes for one in others):
+        raise log_changed()
+    offsets.newer = [np.bitwise_or.reduce(bits) for bits in zip(*(one.bits for one in found), strict=True)]
+    offsets.sizes = first.sizes
 
-    def build(self) -> MapInParts:
-        counts = self._count_new_keys()
-        offsets = MapInParts(self.capacity, count=min(int(counts.sum()), self.capacity))
-        self.stop = self._find_stop(counts)
-        offsets.is_full = self.stop is not None
-        self._reach(offsets)
-        for part in range(self.parts):
-            self._hold_against(offsets, self._map_of(part).keys)
-        return offsets
 
-    def count(self) -> int:
-        return int(self._count_new_keys().sum())
+def _stop_behind(keys: Parting, number: int, last_key: int) -> _Stop | None:
+    """At the first record with a key behind this row of this item; None if there is none."""
+    for item in islice(dirty_keys(keys.log, keys.dirty, keys.guest), number, None):
+        keyed = np.flatnonzero(item.sizes[last_key + 1 :] >= 0)
+        if len(keyed):
+            row = last_key + 1 + int(keyed[0])
+            return _Stop(number, row, item.offset_before(row))
+        number, last_key = number + 1, -1
+    return None
 
-    def _count_new_keys(self) -> Column:
-        """Of each item of the dirty range; as many parts are made as it takes."""
-        while True:
-            try:
-                found = [self._map_of(part).new_keys for part in range(self.parts)]
-            except _TooLarge:
-                self.parts *= 2
-                continue
-            counts: Column = np.sum(found, axis=0)
-            return counts
 
-    def _items(self) -> Iterator[DirtyKeys]:
-        """Of the dirty range, up to where the map is full."""
-        items = dirty_keys(self.log, self.dirty, self.guest)
-        if self.stop is None:
-            yield from items
-            return
-        yield from islice(items, self.stop.item)
-        last = next(items)
-        sizes = last.sizes.copy()
-        sizes[self.stop.row :] = -1
-        yield last._replace(sizes=sizes)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of so many parts of the keys."""
 
-    def _map_of(self, part: int) -> _Part:
-        found = _Part(self.parts, part)
+    whole: Parting
+    parts: int
+    number: int
+
+    @property
+    def path(self) -> str:
+        """What it is about, for whoever has to tell."""
+        return os.path.dirname(self.whole.log.active.path)
+
+    @property
+    def bytes_to_read(self) -> int:
+        return self.whole.dirty.cleanable_bytes
+
+    def count_new_keys(self) -> _Counted | None:
+        """None where there are more than there is room for."""
+        keys, counted = loops.KeyOffsets(), _Counted([], [])
         for item in self._items():
-            found.add(item, self.room)
+            before = len(keys)
+            self._put(item, keys)
+            if len(keys) > self.whole.room:
+                return None
+            counted.new_keys.append(len(keys) - before)
+            counted.ends.append(item.last_offset)
+        return counted
+
+    def new_rows(self, number: int) -> list[int]:
+        """The rows of an item whose keys were not there before them."""
+        keys, items, found = loops.KeyOffsets(), self._items(), []
+        for item in islice(items, number):
+            self._put(item, keys)
+        item = next(items)
+        sizes = self._sizes(item)
+        for row in np.flatnonzero(sizes >= 0).tolist():
+            before, one = len(keys), slice(row, row + 1)
+            keys.put(item.data, item.starts[one], sizes[one], item.offsets[one], before + 1)
+            if len(keys) > before:
+                found.append(row)
         return found
 
-    # --- where it is full ---------------------------------------------------------------------------------
+    def superseded(self, stop: _Stop | None, end_offset: int) -> _Superseded:
+        """Which records of the pass have a later one in this part."""
+        keys, found = loops.KeyOffsets(), _Superseded([], [])
+        for item in self._items(stop):
+            self._put(item, keys)
+        for segment in self.whole.log.segments:
+            if segment.base_offset >= end_offset:
+                break
+            for read in walk(segment, RecordDecoder(), self.whole.guest):
+                bits, size = _newer(read, keys)
+                found.bits.append(bits)
+                found.sizes.append(size)
+        return found
 
-    def _find_stop(self, counts: Column) -> _Stop | None:
-        known = np.cumsum(counts)
-        full = int(np.searchsorted(known, self.capacity))
-        if full == len(known):
-            return None
-        row = self._row_of_last_key(full, self.capacity - int(known[full] - counts[full]))
-        for number, item in enumerate(islice(dirty_keys(self.log, self.dirty, self.guest), full, None), full):
-            first = row + 1 if number == full else 0
-            keyed = np.flatnonzero(item.sizes[first:] >= 0)
-            if len(keyed):
-                return _Stop(number, first + int(keyed[0]))
-        return None
+    def _items(self, stop: _Stop | None = None) -> Iterator[DirtyKeys]:
+        """Of the dirty range, up to where the map is full."""
+        items = dirty_keys(self.whole.log, self.whole.dirty, self.whole.guest)
+        if stop is None:
+            yield from items
+            return
+        yield from islice(items, stop.item)
+        last = next(items)
+        sizes = last.sizes.copy()
+        sizes[stop.row :] = -1
+        yield last._replace(sizes=sizes)
 
-    def _row_of_last_key(self, number: int, room: int) -> int:
-        """The row of an item at which the last key comes that has room."""
-        rows: list[int] = []
-        for part in range(self.parts):
-            found = _Part(self.parts, part)
-            items = dirty_keys(self.log, self.dirty, self.guest)
-            for item in islice(items, number):
-                found.add(item, self.room)
-            rows += found.new_rows(next(items))
-        return sorted(rows)[room - 1]
+    def _put(self, item: DirtyKeys, keys: loops.KeyOffsets) -> None:
+        keys.put(item.data, item.starts, self._sizes(item), item.offsets, self.whole.room + 1)
 
-    def _reach(self, offsets: MapInParts) -> None:
-        start = self.dirty.first_dirty
-        for number, item in enumerate(dirty_keys(self.log, self.dirty, self.guest)):
-            if self.stop is not None and number == self.stop.item:
-                offsets.move_to(item.offset_before(self.stop.row), start)
-                return
-            offsets.move_to(item.last_offset, start)
-
-    # --- what is superseded -------------------------------------------------------------------------------
-
-    def _hold_against(self, offsets: MapInParts, keys: loops.KeyOffsets) -> None:
-        """Note which records have a later one in this part."""
-        is_first = not offsets.newer
-        wanted = [one for one in self.log.segments if one.base_offset < offsets.end_offset]
-        number = 0
-        for segment in wanted:
-            for item in walk(segment, RecordDecoder(), self.guest):
-                bits, size = _newer(item, keys)
-                if is_first:
-                    offsets.newer.append(bits)
-                    offsets.sizes.append(size)
-                else:
-                    offsets.newer[number] |= bits
-                number += 1
+    def _sizes(self, item: DirtyKeys) -> Column:
+        """Those of other parts are made null."""
+        hashes = np.empty(len(item.sizes), dtype=np.uint64)
+        starts: Any = item.starts
+        sizes: Any = item.sizes
+        loops.hashes(item.data, starts, sizes, hashes)
+        ours: Column = np.where(hashes % np.uint64(self.parts) == self.number, item.sizes, -1)
+        return ours
 
 
-def _newer(item: Stretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[NDArray[np.uint8], int]:
+def _newer(item: Stretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[Bits, int]:
     """A bit a record, whether these keys know a later one, and how many there are."""
     fields: tuple[Buffer, Column, Column]
     if isinstance(item, Stretch):
@@ -213,42 +269,6 @@ def _newer(item: Stretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[NDArray
     found = np.empty(len(at), dtype=np.int64)
     keys.get(fields[0], fields[1], fields[2], found)
     return np.packbits(at < found), len(at)
-
-
-class _Part:
-    """The keys of one part, with how many of them were new in each item."""
-
-    def __init__(self, parts: int, part: int) -> None:
-        self.keys = loops.KeyOffsets()
-        self.new_keys: list[int] = []
-        self._parts, self._part = parts, part
-
-    def add(self, item: DirtyKeys, room: int) -> None:
-        """Raises _TooLarge."""
-        before = len(self.keys)
-        self.keys.put(item.data, item.starts, self._sizes(item), item.offsets, room + 1)
-        if len(self.keys) > room:
-            raise _TooLarge
-        self.new_keys.append(len(self.keys) - before)
-
-    def new_rows(self, item: DirtyKeys) -> list[int]:
-        """The rows whose keys were not there before them."""
-        found, sizes = [], self._sizes(item)
-        for row in np.flatnonzero(sizes >= 0).tolist():
-            before, one = len(self.keys), slice(row, row + 1)
-            self.keys.put(item.data, item.starts[one], sizes[one], item.offsets[one], before + 1)
-            if len(self.keys) > before:
-                found.append(row)
-        return found
-
-    def _sizes(self, item: DirtyKeys) -> Column:
-        """Those of other parts are made null."""
-        hashes = np.empty(len(item.sizes), dtype=np.uint64)
-        starts: Any = item.starts
-        sizes: Any = item.sizes
-        loops.hashes(item.data, starts, sizes, hashes)
-        ours: Column = np.where(hashes % np.uint64(self._parts) == self._part, item.sizes, -1)
-        return ours
 
 
 def _message_keys(entry: LegacyEntry) -> tuple[tuple[bytes, Column, Column], Column]:

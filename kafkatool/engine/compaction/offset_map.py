@@ -66,6 +66,8 @@ class OffsetMap:
     first: int = 0
     marks: NDArray[np.uint8] | None = None
     """Of every record from offset `first` on, whether it was taken in, and a later one of its key."""
+    dirty_keys: int | None = None
+    """All keys of the dirty range, also those that found no room; None where they were not counted."""
 
     @property
     def end_offset(self) -> int:

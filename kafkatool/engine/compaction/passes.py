@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.cleaned_segment import Output
@@ -68,7 +68,7 @@ def compact(
 ) -> Compacted:
     """Run passes, at most so many, until nothing is left to clean; raise CleanerStops where one gives up.
 
-    `watch` sees what the first pass decides.
+    `watch` sees what the first pass decides. Raises KeysDoNotFit before that, if at all.
     """
     dirty = dirty_range(log, checkpoint, how.config, how.now_ms, how.guest)
     done = Compacted(log, log, dirty, dirty)
@@ -81,6 +81,7 @@ def compact(
             drop(work.files, before)
             done.passes.append(Pass(done.left, cleaned))
             done.after = replaced(done.after, cleaned)
+            how = replace(how, room=how.room.of_later_passes)
             if cleaned.end_offset <= done.left.first_dirty:
                 break  # not a single key has room
             done.left = dirty_range(done.after, cleaned.end_offset, how.config, how.now_ms, how.guest)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kafkatool.engine.compaction.cleaner import Cleaning
+from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
 from kafkatool.engine.findings import damage_facts
@@ -151,7 +152,9 @@ class Audit(Verification):
         reading = Reading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
         cleaning = None
         if settings.config.is_compacted and partition.state is PartitionState.ACTIVE:
-            how = Cleaning(settings.config, now_ms, key_capacity(sources), guest, self.request.memory)
+            how = Cleaning(
+                settings.config, now_ms, key_capacity(sources), guest, KeyRoom(self.request.memory)
+            )
             cleaning = SavingsAsk(partition.path, named.log_start, watermark, checkpoints.get(key), how)
         before = self._units.get(partition.path)
         is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)

@@ -14,22 +14,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from kafkatool.engine.batch_walk import one_batch
-from kafkatool.engine.findings import Damage
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import AnySource
 from kafkatool.engine.survey import Split
-from kafkatool.engine.verify_log import LogJob, LogWalk
+from kafkatool.engine.verify_columns import ColumnsWalk
+from kafkatool.engine.verify_log import LogJob
 from kafkatool.format.batch import CODEC_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns
-from kafkatool.format.kernel import loops
-from kafkatool.format.kernel.loops import Tally
 
-ROWS = 1 << 14
 ROWS_IN_GROUP = 1 << 17
 CODECS, MAGICS = 8, 3
-_FIELDS = len(BatchColumns._fields)
 
 
 @dataclass(slots=True)
@@ -117,49 +111,23 @@ class AuditJob(LogJob):
         return both
 
 
-class _AuditWalk(LogWalk):
+class _AuditWalk(ColumnsWalk):
     def __init__(self, job: AuditJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
         super().__init__(job, split, source, before)
         assert isinstance(self.facts, AuditFacts)
         self.audited = self.facts
-        self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
-        self.rows = 0
         name = f"{job.name}-{self.facts.stop}.parquet"
         self.part = _Part(os.path.join(job.directory, name), job.partition, job.segment)
 
     def audit(self) -> LogFacts:
         facts = self.run()
-        self._flush()
         if self.part.close():
             self.audited.parts.append(os.path.basename(self.part.path))
         return facts
 
-    def _run(self, tally: Tally, window: bytes, position: int, end: int) -> tuple[int, int]:
-        stop, why = super()._run(tally, window, position, end)
-        at = 0
-        while at < stop:
-            if self.rows == ROWS:
-                self._flush()
-            at, self.rows = loops.batch_rows(window, at, stop, position + at, self.table, self.rows)
-        return stop, why
-
-    def _account(self, batch: Batch) -> None:
-        before = self.facts.batches
-        super()._account(batch)
-        if self.facts.batches > before:
-            found = one_batch(batch, self.job.max_batch_size)
-            if not isinstance(found, Damage):
-                if self.rows == ROWS:
-                    self._flush()
-                self.table[:, self.rows] = [column[0] for column in found]
-                self.rows += 1
-
-    def _flush(self) -> None:
-        if self.rows:
-            columns = BatchColumns(*self.table[:, : self.rows])
-            self.audited.sums.add(columns)
-            self.part.add(columns)
-        self.rows = 0
+    def take(self, columns: BatchColumns) -> None:
+        self.audited.sums.add(columns)
+        self.part.add(columns)
 
 
 class _Part:

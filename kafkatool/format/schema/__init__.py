@@ -111,6 +111,12 @@ def decode_row(
     return cast(dict[str, object], _jsonable(row))
 
 
+def holds_secrets(key: bytes | None, value: bytes | None) -> bool:
+    """Whether a record of the cluster's metadata holds what --redact hides, or cannot be read."""
+    row = decode_row(Decoder.CLUSTER_METADATA, key, value)
+    return "error" in row or row != decode_row(Decoder.CLUSTER_METADATA, key, value, redacted=True)
+
+
 def encode_record(
     decoder: Decoder,
     name: str,

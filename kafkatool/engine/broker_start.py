@@ -1,0 +1,84 @@
+"""A start of one broker, followed in thought: what it goes by, and what that makes of each partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from kafkatool.engine.assignment import Fate, fate_of
+from kafkatool.engine.cluster_view import Replicas, read_cluster_view
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState
+from kafkatool.engine.recover_result import Recovering
+from kafkatool.engine.source import Guest
+from kafkatool.engine.start_checks import StartChecks
+from kafkatool.engine.topic_settings import NumberSettings, is_tiered, setting, settings_in
+from kafkatool.format.names import parse_partition_directory
+
+SETTINGS = ("index.interval.bytes", "segment.index.bytes")
+"""What the indexes that a start makes depend on."""
+
+
+class BrokerStart:
+    """Who else has the partitions of these log directories, and their settings, by the broker's metadata."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[LogDir],
+        guest: Guest,
+        now_ms: int,
+        given: NumberSettings | None = None,
+        *,
+        is_alone: bool = False,
+    ) -> None:
+        """`log_dirs` are all that the broker has, as far as they are known; `given` goes before metadata.
+
+        `is_alone`: no other controller has what this node's metadata has lost.
+        """
+        self.log_dirs = log_dirs
+        self._now_ms = now_ms
+        self._given = given or NumberSettings()
+        everything = [one for log_dir in log_dirs for one in log_dir.partitions]
+        metadata = [one for one in everything if one.state is PartitionState.METADATA]
+        self.cluster = read_cluster_view(metadata, guest)
+        # Of damaged metadata a node keeps what lies before the damage, and goes by that if it is alone.
+        self.cluster_left = self.cluster
+        if is_alone and not (self.cluster.is_known and self.cluster.is_complete):
+            self.cluster_left = read_cluster_view(metadata, guest, until_damage=True)
+        self._settings = settings_in(self.cluster)
+        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
+
+    def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> Recovering:
+        """What a start knows of a partition; raises KafkatoolError where the metadata say nonsense."""
+        if partition.state is PartitionState.METADATA:  # no checkpoint, no mark and no setting speaks of it
+            return Recovering(self._now_ms)
+        key = (partition.topic or "", partition.partition or 0)
+        interval, index_bytes = (self.number(partition.topic, name) for name in SETTINGS)
+        return Recovering(
+            now_ms=self._now_ms,
+            recovery_point=checks.recovery_points.get(key, 0),
+            log_start=checks.log_starts.get(key, 0),
+            interval=interval,
+            max_index_bytes=index_bytes,
+            is_tiered=is_tiered(self._settings, partition.topic),
+            is_clean=is_clean,
+            is_beside_metadata=checks.has_metadata,
+        )
+
+    def number(self, topic: str | None, name: str) -> int:
+        """A setting of a topic, as far as options and metadata tell, else Kafka's default."""
+        return self._given.of(self._settings, topic, name)
+
+    def is_preallocated(self, topic: str | None) -> bool:
+        """Whether the newest segment of a topic's logs is reserved at its full size, as far as is known."""
+        return (setting(self._settings, topic, "preallocate") or "").strip().lower() == "true"
+
+    def fate(self, partition: Partition, log_dir: LogDir) -> Fate | None:
+        return fate_of(partition, log_dir, self.log_dirs, self.cluster_left)
+
+    def replicas_at(self, path: str) -> Replicas | None:
+        """Who has the partition of a directory."""
+        named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
+        if named is None:
+            return None
+        topic_id = self._topic_ids.get(os.path.normpath(path))
+        return self.cluster.replicas_of(named.topic, topic_id, named.partition)

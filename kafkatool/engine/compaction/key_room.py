@@ -1,0 +1,87 @@
+"""Room for the keys of a pass: in memory as a whole, in parts, or in parts that somebody else has made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kafkatool.engine.compaction.cleanable_log import CleanableLog
+from kafkatool.engine.compaction.dirty_range import DirtyRange
+from kafkatool.engine.compaction.map_in_parts import InParts, Parting, log_changed
+from kafkatool.engine.compaction.offset_map import OffsetMap, build_offset_map
+from kafkatool.engine.in_order import side_by_side
+from kafkatool.engine.source import Guest
+from kafkatool.engine.worker_pool import Workers
+from kafkatool.format.java_text import LONG_MAX
+
+BYTES_A_KEY = 40
+FEWEST_KEYS = 1000
+"""Less memory than these need is not worth the reading."""
+
+
+class KeysDoNotFit(Exception):
+    """There are more keys than there is room for, and nobody here to take them in parts."""
+
+    def __init__(self, parting: Parting) -> None:
+        super().__init__(f"more than {parting.room} keys")
+        self.parting = parting
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRoom:
+    """What there is for the keys of a pass."""
+
+    memory: int | None = None
+    """Bytes they may take; None: any."""
+    workers: Workers | None = field(default_factory=Workers)
+    """Who takes them in parts where that is too little; None: nobody here."""
+    in_parts: InParts | None = None
+    """What these told, where they were taken in parts before."""
+    is_all_counted: bool = False
+    """Whether to count all keys of a dirty range, too, that a broker's map has no room for."""
+
+    @property
+    def of_later_passes(self) -> KeyRoom:
+        """They read what was written here, and nobody else can."""
+        return KeyRoom(self.memory, self.workers or Workers())
+
+    def build(self, log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest) -> OffsetMap:
+        """A map of so many keys at most. Raises CleanerStops, KeysDoNotFit."""
+        if self.in_parts is not None and self.in_parts.dirty != dirty:
+            raise log_changed()
+        room = LONG_MAX - 1 if self.memory is None else max(FEWEST_KEYS, self.memory // BYTES_A_KEY)
+        keys = Parting(log, dirty, guest, room, capacity)
+        offsets = self._build(keys, capacity)
+        if not offsets.is_full:
+            offsets.dirty_keys = offsets.key_count
+        elif not self.is_all_counted:
+            offsets.dirty_keys = None
+        elif offsets.dirty_keys is None:
+            offsets.dirty_keys = self._count_all(replace(keys, capacity=None))
+        return offsets
+
+    def _build(self, keys: Parting, capacity: int) -> OffsetMap:
+        if self.in_parts is not None and self.in_parts.offsets is not None:
+            return self.in_parts.offsets
+        # A map is full when one key more comes, be it a known one: so it takes one more than it should.
+        offsets = build_offset_map(keys.log, keys.dirty, min(capacity, keys.room + 1), keys.guest)
+        if not offsets.is_full or keys.room >= capacity:
+            offsets.capacity = capacity
+            return offsets
+        del offsets
+        made = self._take_in_parts(keys).offsets
+        assert made is not None
+        return made
+
+    def _count_all(self, keys: Parting) -> int:
+        if self.in_parts is not None:
+            return self.in_parts.dirty_keys
+        offsets = build_offset_map(keys.log, keys.dirty, keys.room + 1, keys.guest)
+        if not offsets.is_full:
+            return offsets.key_count
+        del offsets
+        return self._take_in_parts(keys).dirty_keys
+
+    def _take_in_parts(self, keys: Parting) -> InParts:
+        if self.workers is None:
+            raise KeysDoNotFit(keys)
+        return next(side_by_side(self.workers, [keys.steps(self.workers)]))

@@ -1,0 +1,93 @@
+"""The brokers behind what was named: each with all its log directories, found or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kafkatool.engine.broker_dirs import ConfiguredBroker, configured_brokers, siblings
+from kafkatool.engine.logdir import LogDir, read_log_dir
+from kafkatool.engine.paths import LogDirTarget, Target
+from kafkatool.engine.source import Guest
+from kafkatool.errors import KafkatoolError, UsageError
+from kafkatool.format.java_text import parse_int
+from kafkatool.format.properties import MetaProperties
+
+_RECOVERY_THREADS = "num.recovery.threads.per.data.dir"
+
+
+@dataclass(slots=True)
+class Broker:
+    """One broker: the log directories that could be read, and its configuration where that was named."""
+
+    log_dirs: list[LogDir]
+    configuration: ConfiguredBroker | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+    """Configured directories that cannot be listed, and why."""
+
+    @property
+    def name(self) -> str:
+        if self.configuration is not None:
+            return self.configuration.path
+        return ", ".join(log_dir.path for log_dir in self.log_dirs)
+
+    @property
+    def paths(self) -> list[str]:
+        return [log_dir.path for log_dir in self.log_dirs]
+
+    @property
+    def meta(self) -> MetaProperties | None:
+        return next((one.meta for one in self.log_dirs if one.meta is not None), None)
+
+    @property
+    def node_id(self) -> int | None:
+        configured = None if self.configuration is None else self.configuration.node_id
+        return configured if configured is not None or self.meta is None else self.meta.node_id
+
+    def setting(self, name: str) -> str | None:
+        """What the broker's configuration says; None where that is nothing, or was not named."""
+        return None if self.configuration is None else self.configuration.settings.get(name)
+
+    @property
+    def recovery_threads(self) -> tuple[int, int]:
+        """The fewest and the most threads a directory: as it is configured, or the defaults of releases."""
+        number = parse_int(self.setting(_RECOVERY_THREADS) or "")
+        return (1, 2) if number is None else (max(1, number), max(1, number))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is configured as the only controller: nobody has what its metadata has lost."""
+        names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+        others = next(filter(None, map(self.setting, names)), ",")
+        return "controller" in (self.setting("process.roles") or "") and "," not in others
+
+
+def find_brokers(paths: Sequence[str], targets: Sequence[Target], guest: Guest) -> list[Broker]:
+    """The brokers of these configurations, and those that own the other directories.
+
+    `targets` is what the paths beside the configurations stand for. Raises UsageError for a partition or
+    a file, KafkatoolError where a directory that was named itself cannot be listed.
+    """
+    brokers = [_configured(one, guest) for one in configured_brokers(paths)]
+    lone: list[LogDir] = []
+    for target in targets:
+        if not isinstance(target, LogDirTarget):
+            raise UsageError(f"{target.path}: doctor is about a broker: name its log directory")
+        log_dir = read_log_dir(target.path, guest)
+        if not any(one.configuration is not None and one.configuration.owns(log_dir) for one in brokers):
+            lone.append(log_dir)
+    while lone:
+        together, _node_id = siblings(lone[0], lone, [])
+        brokers.append(Broker(together))
+        lone = [one for one in lone if one not in together]
+    return brokers
+
+
+def _configured(configuration: ConfiguredBroker, guest: Guest) -> Broker:
+    broker = Broker([], configuration)
+    for directory in configuration.directories:
+        try:
+            broker.log_dirs.append(read_log_dir(directory, guest))
+        except KafkatoolError as error:
+            broker.missing[directory] = str(error).removeprefix(f"{directory}: ")
+    return broker

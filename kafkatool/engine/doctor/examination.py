@@ -1,0 +1,178 @@
+"""The whole visit: everything that is asked of one broker's directories and its host, and the verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kafkatool.engine.broker_start import BrokerStart
+from kafkatool.engine.doctor.brokers import Broker
+from kafkatool.engine.doctor.limits import limit_symptoms, read_limits
+from kafkatool.engine.doctor.loading import Loading, Scans
+from kafkatool.engine.doctor.permissions import find_user, permission_symptoms
+from kafkatool.engine.doctor.recovery_time import RecoveryTime, estimate, measured_rate
+from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict
+from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
+from kafkatool.engine.findings import Severity
+from kafkatool.engine.lock import lock_holder
+from kafkatool.engine.logdir import tell_problems
+from kafkatool.engine.owner_checks import holds_metadata
+from kafkatool.engine.paths import LogDirTarget
+from kafkatool.engine.remote import is_remote
+from kafkatool.engine.source import Guest
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.worker_pool import Workers
+
+_SAMPLE = 64 << 20
+"""Bytes that are sampled unless a share was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the doctor was told."""
+
+    now_ms: int
+    guest: Guest = field(default_factory=Guest)
+    user: str | None = None
+    sample: float | None = None
+    """Share of the logs to read besides; None: as much as takes no time."""
+    is_quick: bool = False
+    """Nothing is scanned: what a scan would cut is not known."""
+    is_elsewhere: bool = False
+    """This is not the broker's host."""
+    nofile: int | None = None
+    max_map_count: int | None = None
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What became of the visit."""
+
+    broker: Broker
+    verdict: Verdict
+    chart: Chart
+    pid: int | None = None
+    """The process that is running on it; 0 where it cannot be named."""
+    partitions: int = 0
+    size: int = 0
+    sampled_size: int = 0
+    read_rate: float | None = None
+    recovery: RecoveryTime | None = None
+    """None where nothing has to be scanned."""
+    offline: list[str] = field(default_factory=list)
+
+    def count(self, severity: Severity) -> int:
+        return sum(one.finding.damage.severity is severity for one in self.chart.symptoms)
+
+    @property
+    def worst(self) -> Severity | None:
+        return max((one.finding.damage.severity for one in self.chart.symptoms), default=None)
+
+
+def log_size(broker: Broker) -> int:
+    """Bytes of all logs, which is what progress is counted in."""
+    return sum(
+        segment.log.size
+        for log_dir in broker.log_dirs
+        for partition in log_dir.partitions
+        for segment in partition.live_segments
+        if segment.log is not None
+    )
+
+
+def examine(broker: Broker, asked: Asked, advance: Callable[[int], None] = lambda size: None) -> Diagnosis:
+    """Ask everything; raises UsageError for a user that nobody knows."""
+    chart = Chart()
+    holders = {one.path: lock_holder(one.path) for one in broker.log_dirs if not is_remote(one.path)}
+    pid = next((holder for holder in holders.values() if holder is not None), None)
+    scans: list[Scans] = []
+    for log_dir in broker.log_dirs:
+        tell_problems(log_dir.problems, chart.notes, chart.failures)
+    # Before anything else is read: the more is read, the more of it a volume may have at hand.
+    rate = None if asked.is_elsewhere or pid is not None else measured_rate(_logs(broker), asked.guest)
+    if pid is None:
+        scans = _follow(broker, asked, chart, advance)
+    sampled = _sample(broker, asked, chart, is_alive=pid is not None)
+    _look_around(broker, asked, chart, scans, pid)
+    found = Diagnosis(broker, _verdict(broker, chart, pid), chart, pid)
+    found.partitions = sum(len(one.partitions) for one in broker.log_dirs)
+    found.size, found.sampled_size = log_size(broker), sampled
+    found.offline = chart.offline(broker.paths)
+    found.read_rate = rate
+    if any(one.sizes for one in scans):
+        found.recovery = estimate(scans, broker.recovery_threads, rate)
+    return found
+
+
+def _verdict(broker: Broker, chart: Chart, pid: int | None) -> Verdict:
+    return Verdict.RUNNING if pid is not None else chart.verdict([*broker.paths, *broker.missing])
+
+
+def _follow(broker: Broker, asked: Asked, chart: Chart, advance: Callable[[int], None]) -> list[Scans]:
+    start = BrokerStart(broker.log_dirs, asked.guest, asked.now_ms, is_alone=broker.is_alone)
+    if not any(map(holds_metadata, broker.log_dirs)):
+        chart.notes.append(
+            "no metadata log is among these directories: whose partitions these are is not known"
+        )
+    elif not (start.cluster_left.is_known and start.cluster_left.is_complete):
+        chart.notes.append("the metadata log has gaps: what would become stray hangs on other controllers")
+    if asked.is_quick:
+        chart.unscanned = [one.path for one in broker.log_dirs if not one.was_shut_down_cleanly]
+    loading = Loading(broker, start, chart, asked.guest, is_quick=asked.is_quick)
+    loading.follow(advance)
+    return loading.scans
+
+
+def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> int:
+    """Look for damage in a part of all logs; what the start came upon is not told again."""
+    size = log_size(broker)
+    share = asked.sample if asked.sample is not None else min(1.0, _SAMPLE / max(1, size))
+    request = Request(sample=share, guest=asked.guest, partitions_only=not is_alive)
+    run = Verification([LogDirTarget(path) for path in broker.paths], request)
+    known = {os.path.normpath(one.finding.file) for one in chart.symptoms}
+    lost: dict[str, Loss] = {}
+    for finding in run.findings(Workers()):
+        file = os.path.normpath(finding.file)
+        if not is_alive and (file in known or finding.damage.severity is Severity.NO_START):
+            continue  # the start that was followed has had its say about this, and knows more
+        chart.symptoms.append(Symptom(finding))
+        if chart.unscanned and finding.damage.severity is Severity.LOSS and not finding.below_recovery_point:
+            lost.setdefault(file, Loss(os.path.basename(os.path.dirname(file)), 1, is_at_least=True))
+    chart.losses += lost.values()
+    chart.failures += [failure for failure in run.summary.failures if failure not in chart.failures]
+    chart.notes += [note for note in run.summary.notes if note not in chart.notes]
+    return run.summary.size
+
+
+def _look_around(broker: Broker, asked: Asked, chart: Chart, scans: list[Scans], pid: int | None) -> None:
+    """The host; of another host only what was given."""
+    here = [one for one in broker.log_dirs if not is_remote(one.path)]
+    if not here:
+        return
+    limits = read_limits(pid, asked.nofile, asked.max_map_count, is_elsewhere=asked.is_elsewhere)
+    chart.symptoms += limit_symptoms(here, limits, scans)
+    if asked.is_elsewhere:
+        chart.notes.append("not the broker's host: its user, limits, volumes and speed were not asked")
+        return
+    user = find_user(asked.user, here)
+    if user is not None and user.name is None:
+        chart.notes.append(
+            f"{here[0].path} belongs to user {user.uid}, who has no name here: --elsewhere if this is a copy"
+        )
+    if user is not None:
+        chart.symptoms += permission_symptoms(here, user)
+    chart.symptoms += space_symptoms(here, scans, is_root=user is not None and user.uid == 0)
+    chart.symptoms += mount_symptoms(here)
+
+
+def _logs(broker: Broker) -> list[str]:
+    """The logs, the largest first: one long piece tells more than many short ones."""
+    logs = [
+        segment.log
+        for log_dir in broker.log_dirs
+        for partition in log_dir.partitions
+        for segment in partition.live_segments
+        if segment.log is not None and not is_remote(segment.log.path)
+    ]
+    return [log.path for log in sorted(logs, key=lambda log: -log.size)]

@@ -1,0 +1,290 @@
+"""Everything that a report tells, of all that was named: read once, in an order that never varies.
+
+    run = Gathering(targets, request)
+    run.cache_maps()          what is in memory, before anything is read
+    run.findings(…)           what is wrong; meanwhile troubles and numbers are gathered
+    run.look_ahead(…)         what retention and the cleaner would do, now and in the days to come
+
+What is kept grows with the number of partitions and segments, not with their bytes nor with the damage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafkatool.engine.cache_map import MappedPartition, Notes, Tail, cached_tail, map_partition
+from kafkatool.engine.compaction.cleaner import Cleaning
+from kafkatool.engine.compaction.key_room import KeyRoom
+from kafkatool.engine.compaction.placing import read_checkpoint
+from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.findings import Severity
+from kafkatool.engine.in_order import in_order
+from kafkatool.engine.log_facts import LogFacts
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.paths import FileTarget, Target
+from kafkatool.engine.remote import is_remote
+from kafkatool.engine.reporting.records_around import Around, records_around
+from kafkatool.engine.reporting.trouble import DamageMap, Trouble
+from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
+from kafkatool.engine.retention_forecast import Forecast, forecast
+from kafkatool.engine.retention_logs import Judged, Judging, judge
+from kafkatool.engine.settings import Sources
+from kafkatool.engine.sketches import Numbers, no_numbers
+from kafkatool.engine.source import Guest
+from kafkatool.engine.stats import Group
+from kafkatool.engine.stats_facts import CODECS, Stats
+from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify_place import SNAPSHOT, Place
+from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.worker_pool import Workers
+from kafkatool.errors import KafkatoolError
+from kafkatool.format import kinds
+
+MOST_KEPT = 20_000
+"""Findings that are kept of all partitions together."""
+FORECAST_STEPS = 28
+MOST_TROUBLES_SHOWN, MOST_PLACES_SHOWN = 10, 3
+"""With payloads: of so many partitions, and so many places in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatheringRequest:
+    """What to read, and what to judge it by."""
+
+    now_ms: int
+    verify: Request
+    sources_of: Callable[[Home, Found], Sources]
+    forecast_ms: int
+    memory: int = 256 << 20
+    """For the map of keys of one compacted partition."""
+
+
+@dataclass(slots=True)
+class TopicNumbers:
+    """What one topic comes to."""
+
+    partitions: int = 0
+    segments: int = 0
+    size: int = 0
+    batches: int = 0
+    records: int = 0
+    findings: int = 0
+    """Without notes."""
+    codec_sizes: Numbers = field(default_factory=lambda: no_numbers(CODECS))
+    freed: int = 0
+    """By retention, now."""
+    expired_segments: int = 0
+
+
+@dataclass(slots=True)
+class CompactionSavings:
+    """What one pass of the cleaner would save of all partitions of a topic."""
+
+    partitions: int = 0
+    cleanable_bytes: int = 0
+    records: int = 0
+    records_removed: int = 0
+    bytes_read: int = 0
+    bytes_removed: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, path: str, found: dict[str, object]) -> None:
+        self.partitions += 1
+        if found["error"] is not None:
+            self.errors.append(f"{path}: {found['error']}")
+            return
+        for name in ("cleanable_bytes", "records", "records_removed", "bytes_read", "bytes_removed"):
+            setattr(self, name, getattr(self, name) + found[name])
+
+
+class Gathering(Verification):
+    """One run."""
+
+    def __init__(self, targets: list[Target], request: GatheringRequest) -> None:
+        super().__init__(targets, request.verify)
+        self.request = request
+        self.now_ms = request.now_ms
+        self.troubles: list[Trouble] = []
+        self.classes: Counter[str] = Counter()
+        """How many findings of each class there are, without notes."""
+        self.topics: dict[str, TopicNumbers] = {}
+        self.total = Group(None, Stats())
+        self.judged: list[Judged] = []
+        self.forecast: Forecast | None = None
+        self.compaction: dict[str, CompactionSavings] = {}
+        self.cache_notes = Notes()
+        self._targets = targets
+        self._kept = 0
+
+    @property
+    def damaged(self) -> list[Trouble]:
+        """Where something is worse than a note, the worst first."""
+        found = [one for one in self.troubles if one.severity is not Severity.NOTE]
+        return sorted(found, key=lambda one: (-one.severity, -one.total, one.name))
+
+    @property
+    def all_log_dirs(self) -> list[LogDir]:
+        """Those that were named, and those that named partitions lie in."""
+        beside = {place.log_dir.path: place.log_dir for place in self.places if place.log_dir is not None}
+        return list({**beside, **{one.path: one for one in self.log_dirs}}.values())
+
+    # --- what is in memory --------------------------------------------------------------------------------
+
+    def cache_maps(self) -> Iterator[tuple[MappedPartition, Tail | None]]:
+        """Every partition as the page cache has it; to be asked before the logs are read."""
+        guest = self._request.guest
+        for place in self.places:
+            if place.partition.segments and not is_remote(place.partition.path):
+                mapped = map_partition(place.partition, None, self.cache_notes)
+                yield mapped, cached_tail(mapped, guest)
+
+    # --- the walk -----------------------------------------------------------------------------------------
+
+    def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
+        for finding in self._counted(self._of_directories()):
+            self.troubles.append(Trouble(finding.file, None, finding))
+            self._add(self.troubles[-1], finding)
+            yield finding
+        for number, place, facts in self._walked(pool, advance):
+            topic = self._count_topic(place, facts)
+            trouble: Trouble | None = None
+            for finding in self._counted(self._judge(number, place, facts)):
+                trouble = trouble or Trouble(place.partition.directory, DamageMap(_live(place)), finding)
+                self._add(trouble, finding)
+                topic.findings += finding.damage.severity is not Severity.NOTE
+                yield finding
+            if trouble is not None:
+                self.troubles.append(trouble)
+
+    def _add(self, trouble: Trouble, finding: Finding) -> None:
+        if finding.damage.severity is not Severity.NOTE:
+            self.classes[str(finding.damage.kind)] += 1
+        before = len(trouble.kept)
+        trouble.add(finding, keep=self._kept < MOST_KEPT)
+        self._kept += len(trouble.kept) - before
+
+    def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
+        return WalkedJob(
+            None if segment.state is SNAPSHOT else segment.base_offset,
+            is_active=segment.state is SegmentState.ACTIVE,
+            deep=self._request.deep,
+            guest=guest,
+            now_ms=self.now_ms,
+        )
+
+    def _count_topic(self, place: Place, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
+        topic = self.topics.setdefault(topic_name(place.partition), TopicNumbers())
+        topic.partitions += 1
+        whole = Stats()
+        for at, segment in enumerate(place.logs):
+            assert segment.log is not None
+            topic.segments += 1
+            topic.size += segment.log.size
+            self.total.files += 1
+            for part in facts.get(at, ()):
+                assert isinstance(part, WalkedFacts)
+                whole.join(part.stats, follows=self._request.sample is None)
+                for damage in part.damages:
+                    whole.damages.add(damage)
+        topic.batches += whole.batches
+        topic.records += whole.records
+        topic.codec_sizes = topic.codec_sizes + np.asarray(whole.codecs[:, 2])
+        self.total.partitions += 1
+        self.total.stats.join(whole, follows=False)
+        return topic
+
+    # --- what becomes of it -------------------------------------------------------------------------------
+
+    def look_ahead(self, pool: Workers) -> None:
+        """Judge every log by its settings; what cannot be judged is a failure of the summary."""
+        guest = self._request.guest
+        found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
+        asks: list[SavingsAsk] = []
+        names: dict[str, str] = {}
+        for home in found.homes:
+            sources = self.request.sources_of(home, found)
+            checkpoints = {
+                (one.topic, one.partition): one.offset for one in read_checkpoint(home.path, guest)
+            }
+            for named in home.partitions:
+                judged = self._judged(home, named, sources)
+                if judged is None:
+                    continue
+                ask = self._savings_ask(home, named, judged, sources, checkpoints)
+                if ask is not None:
+                    asks.append(ask)
+                    names[ask.path] = topic_name(named.partition)
+        for ask, answer in in_order(pool, savings, asks):
+            self.compaction.setdefault(names[ask.path], CompactionSavings()).add(ask.path, answer.result())
+        if self.judged:
+            self.forecast = forecast(self.judged, self.now_ms, self.request.forecast_ms, FORECAST_STEPS)
+
+    def _judged(self, home: Home, named: NamedPartition, sources: Sources) -> Judged | None:
+        partition = named.partition
+        try:
+            judged = judge(partition, home.log_dir, sources, Judging(self.now_ms), self._request.guest)
+        except FileNotFoundError:
+            self.summary.notes.append(f"{partition.path}: vanished meanwhile")
+            return None
+        except KafkatoolError as error:
+            if str(error) not in self.summary.failures:  # the walk may have told it
+                self.summary.failures.append(f"{partition.path}: retention: {error}")
+            return None
+        self.judged.append(judged)
+        topic = self.topics.setdefault(topic_name(partition), TopicNumbers())
+        topic.freed += judged.freed()
+        topic.expired_segments += len(judged.outcome.deleted)
+        return judged
+
+    def _savings_ask(
+        self,
+        home: Home,
+        named: NamedPartition,
+        judged: Judged,
+        sources: Sources,
+        checkpoints: dict[tuple[str, int], int],
+    ) -> SavingsAsk | None:
+        partition, config = named.partition, judged.settings.config
+        is_cleaned = config.is_compacted and partition.state is PartitionState.ACTIVE
+        if not is_cleaned or self._request.sample is not None:
+            return None
+        key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
+        room, guest = KeyRoom(self.request.memory), self._request.guest
+        how = Cleaning(config, self.now_ms, key_capacity(sources), guest, room)
+        watermark = home.log_dir.high_watermarks.get(key)
+        return SavingsAsk(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+
+    # --- payloads -----------------------------------------------------------------------------------------
+
+    def payloads(self) -> Iterator[tuple[Trouble, list[Around]]]:
+        """The records around damage in logs; never those of the metadata, which may hold credentials."""
+        metadata = {one.partition.directory for one in self.places if _is_metadata(one.partition)}
+        shown = [one for one in self.damaged if one.map is not None and one.name not in metadata]
+        for trouble in shown[:MOST_TROUBLES_SHOWN]:
+            places = [one for one in trouble.kept if _is_in_a_log(one)][:MOST_PLACES_SHOWN]
+            found = [around for one in places if (around := records_around(one, self._request.guest))]
+            if found:
+                yield trouble, found
+
+
+def topic_name(partition: Partition) -> str:
+    return partition.topic or partition.directory
+
+
+def _live(place: Place) -> list[Segment]:
+    return [segment for segment in place.logs if segment.is_live]
+
+
+def _is_metadata(partition: Partition) -> bool:
+    return partition.state is PartitionState.METADATA
+
+
+def _is_in_a_log(finding: Finding) -> bool:
+    is_log = kinds.kind_of(finding.file.rpartition("/")[2]).kind is kinds.LOG
+    return is_log and finding.damage.severity is not Severity.NOTE

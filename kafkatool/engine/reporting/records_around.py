@@ -1,0 +1,88 @@
+"""The records before and behind damage: only for those who asked to see payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.lookup import index_positions
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.engine.verify_report import Finding
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format.batch import BatchHeader
+from kafkatool.format.record import Record
+
+MOST_RECORDS = 3
+"""On either side."""
+MOST_BYTES = 400
+"""Of a key or a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record, of which long keys and values are cut; the sizes are those of the whole."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    key_size: int
+    value_size: int
+
+
+@dataclass(slots=True)
+class Around:
+    """The last good records before what a finding is about, and the first behind it."""
+
+    finding: Finding
+    before: list[ShownRecord] = field(default_factory=list)
+    behind: list[ShownRecord] = field(default_factory=list)
+
+
+def records_around(finding: Finding, guest: Guest) -> Around | None:
+    """Of a finding in a log; None where its file cannot be read any more."""
+    found, damage = Around(finding), finding.damage
+    try:
+        known = [at for at in index_positions(finding.file, guest) if at < damage.position]
+        with open_source(finding.file, guest) as source:
+            for item in scan(source, known[-1] if known else 0):
+                if isinstance(item, Damage) or not _shows(item):
+                    continue
+                if item.position < damage.position:
+                    found.before = [*found.before, *_records(item)][-MOST_RECORDS:]
+                elif item.position >= damage.end_position:
+                    found.behind += _records(item)[: MOST_RECORDS - len(found.behind)]
+                    if len(found.behind) == MOST_RECORDS:
+                        break
+    except (OSError, KafkatoolError):
+        return None
+    return found
+
+
+def _shows(batch: Batch) -> bool:
+    is_control = isinstance(batch.header, BatchHeader) and batch.header.is_control
+    return batch.is_valid and batch.data is not None and not is_control
+
+
+def _records(batch: Batch) -> list[ShownRecord]:
+    assert batch.data is not None
+    return [
+        ShownRecord(
+            one.offset, one.timestamp_ms, _cut(one.key), _cut(one.value), one.key_size, one.value_size
+        )
+        for one in _readable(batch)
+    ]
+
+
+def _readable(batch: Batch) -> Iterator[Record]:
+    with suppress(FormatError):
+        assert batch.data is not None
+        yield from records_of(batch.header, batch.data)
+
+
+def _cut(payload: bytes | None) -> bytes | None:
+    return None if payload is None else bytes(payload[:MOST_BYTES])
