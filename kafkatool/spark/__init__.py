@@ -9,7 +9,13 @@ Only this package imports pyspark, and whoever imports this package does so wher
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
+
+from kafkatool.errors import MissingExtra
+
+if find_spec("pyspark") is None:
+    raise MissingExtra("Spark needs", "pyspark")
 
 
 def register(spark: Any) -> None:

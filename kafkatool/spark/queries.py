@@ -10,10 +10,11 @@ from threading import Event
 from typing import Any, TypeVar
 
 from kafkatool.engine.roots import absolute
+from kafkatool.engine.source import Guest
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.spark.query_text import used_columns, views_of
 from kafkatool.spark.schemas import ddl
-from kafkatool.spark.source import NAME, register_source
+from kafkatool.spark.source import NAME, guest_options, register_source
 
 FUNCTIONS = {
     "utf8": "(b BINARY) RETURNS STRING RETURN try_validate_utf8(CAST(b AS STRING))",
@@ -24,7 +25,7 @@ FUNCTIONS = {
 _Result = TypeVar("_Result")
 
 
-def open_views(spark: Any, query: str, paths: Sequence[str], *, show_all: bool, cache_keep: bool) -> None:
+def open_views(spark: Any, query: str, paths: Sequence[str], *, show_all: bool, guest: Guest) -> None:
     """Make the views that a query speaks of, and the functions. Raises UsageError for a bad query."""
     register_source(spark)
     for name, definition in FUNCTIONS.items():
@@ -36,7 +37,7 @@ def open_views(spark: Any, query: str, paths: Sequence[str], *, show_all: bool, 
     for view in views_of(query):
         reader = spark.read.format(NAME).schema(ddl(view, used_columns(query, view)))
         reader = reader.option("granularity", str(view)).option("all", str(show_all).lower())
-        reader = reader.option("cacheKeep", str(cache_keep).lower())
+        reader = reader.options(**guest_options(guest))
         reader.load([absolute(path) for path in paths]).createOrReplaceTempView(str(view))
 
 

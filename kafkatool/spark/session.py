@@ -66,12 +66,8 @@ def open_session(master: str, conf: Mapping[str, str], say: Say = lambda message
 
 
 def _active_session() -> Any:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise KafkatoolError(
-            "Spark needs pyspark, which is not installed: pip install 'kafkatool[spark]'"
-        ) from None
+    from pyspark.sql import SparkSession
+
     session = SparkSession.getActiveSession()
     return None if session is None or session.sparkContext._jsc is None else session
 

@@ -10,6 +10,8 @@
 | all | `true`: every record of the raw log; else what a consumer of committed records would get |
 | splitBytes | bytes of a log a task reads, default 128 MiB |
 | cacheKeep | `true`: leave in the page cache what was read |
+| maxRate | bytes a second that a task reads at most |
+| maxErrors | stop a task after more than so many unreadable blocks of 4 KiB |
 | maxRecordsPerTrigger | for streams: how many offsets a micro-batch takes at most |
 
 Spark does not tell a Python source which columns it needs: `.schema("offset BIGINT, key BINARY")` does, and
@@ -89,7 +91,11 @@ class Options:
             _is_true(options, "all"),
             _number(options, "splitBytes") or SPLIT_SIZE,
             _number(options, "maxRecordsPerTrigger"),
-            Guest(cache_keep=_is_true(options, "cacheKeep")),
+            Guest(
+                cache_keep=_is_true(options, "cacheKeep"),
+                max_rate=_number(options, "maxRate"),
+                max_errors=_number(options, "maxErrors", least=0),
+            ),
         )
 
 
@@ -97,12 +103,19 @@ def _is_true(options: Any, name: str) -> bool:
     return str(options.get(name, "false")).lower() == "true"
 
 
-def _number(options: Any, name: str) -> int | None:
+def guest_options(guest: Guest) -> dict[str, str]:
+    """The options that have logs read as this guest reads them."""
+    found = {"cacheKeep": str(guest.cache_keep).lower()}
+    numbers = {"maxRate": guest.max_rate, "maxErrors": guest.max_errors}
+    return found | {name: str(number) for name, number in numbers.items() if number is not None}
+
+
+def _number(options: Any, name: str, *, least: int = 1) -> int | None:
     text = options.get(name)
     if text is None:
         return None
-    if not str(text).isdigit() or int(text) < 1:
-        raise UsageError(f"kafkalog: {name} {text!r} is not a number of 1 or more")
+    if not str(text).isdigit() or int(text) < least:
+        raise UsageError(f"kafkalog: {name} {text!r} is not a number of {least} or more")
     return int(text)
 
 

@@ -26,7 +26,7 @@ from kafkatool.errors import KafkatoolError
 LEAST_TASK = 16 << 20
 """Bytes to read that are worth a task of their own."""
 MOST_IN_A_TASK = 256
-_SIZE_OF_OTHERS = 4 << 20  # what a function stands for that takes no split
+_SIZE_OF_OTHERS = 4 << 20  # what a function stands for that does not say what it reads
 _JOBS_AT_ONCE = 2
 _SPLITS_A_SLOT = 8
 _POLL_SECONDS = 0.1
@@ -40,7 +40,7 @@ class _Job:
     def __init__(self, pendings: list[Pending[Any]], slots: int) -> None:
         self.pendings = pendings
         self.size = sum(map(_size, pendings))
-        self.packs = list(_packs(pendings, max(LEAST_TASK, self.size // (4 * slots))))
+        self.packs = list(_packs(pendings, self.size, slots))
         self.told = 0
         self.group = f"kafkatool-{id(self)}"
 
@@ -157,21 +157,24 @@ class SparkWorkers(Workers):
 
 
 def _size(pending: Pending[Any]) -> int:
-    split = _split_of(pending.arguments)
-    return _SIZE_OF_OTHERS if split is None else split.end - split.start
+    """How much a function has to read, as one of its arguments tells."""
+    said = (getattr(one, "bytes_to_read", None) for one in pending.arguments)
+    return next((size for size in said if size is not None), _SIZE_OF_OTHERS)
 
 
 def _split_of(arguments: tuple[object, ...]) -> Split | None:
     return next((one for one in arguments if isinstance(one, Split)), None)
 
 
-def _packs(pendings: list[Pending[Any]], target: int) -> Iterator[list[Pending[Any]]]:
-    """Neighbours together, as much as makes a task."""
+def _packs(pendings: list[Pending[Any]], left: int, slots: int) -> Iterator[list[Pending[Any]]]:
+    """Neighbours together, as much as makes a task; less towards the end: nobody waits long for the last."""
     pack: list[Pending[Any]] = []
     size = 0
     for pending in pendings:
+        target = max(LEAST_TASK, left // (4 * slots))
         if pack and (size + _size(pending) > target or len(pack) == MOST_IN_A_TASK):
             yield pack
+            left -= size
             pack, size = [], 0
         pack.append(pending)
         size += _size(pending)
