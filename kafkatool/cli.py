@@ -13,8 +13,11 @@ import typer
 from typer.core import TyperGroup
 
 from kafkatool import __version__
+from kafkatool.commands.command_line import Command, HelpOrder, complaint, epilog, leaves
 from kafkatool.commands.groups import flat
-from kafkatool.errors import ExitCode, KafkatoolError
+from kafkatool.errors import EXTRAS, ExitCode, KafkatoolError, MissingExtra
+
+__all__ = ["app", "leaves", "main"]
 
 # The commands, in the order of `kafkatool --help`, with what each is for in a few words.
 COMMANDS = {
@@ -24,6 +27,8 @@ COMMANDS = {
     "ls": "Topics, partitions, segments, files, and where space went.",
     "stats": "Count batches, records, codecs, producers, times and keys.",
     "verify": "Check every batch and every file beside it.",
+    "doctor": "Will a broker start on it, and what does it lose then.",
+    "report": "One page for the ticket: what is wrong, what to do.",
     "lookup": "Find an offset or a time, and show the way there.",
     "rebuild-index": "Make indexes and producer snapshots from the log.",
     "recover": "Tell what a broker would do after a crash, or do it.",
@@ -34,7 +39,19 @@ COMMANDS = {
     "pipeline": "Audit a fleet into tables, and compare two audits.",
     "bench": "Measure appending, reading and look-ups on this disk.",
     "serve": "Let Kafka's own clients read log directories.",
+    "completion": "Have bash, zsh or fish complete what is typed.",
 }
+_EPILOG = epilog(
+    {
+        "kafkatool ls /var/lib/kafka/data": "what is on this disk",
+        "kafkatool verify server.properties": "is any of it damaged",
+        "kafkatool recover /var/lib/kafka/data": "what would a broker do with it",
+        "kafkatool cat --tail 5 /var/lib/kafka/data/orders-0": "the last records of a partition",
+        "kafkatool help cat": "more about a command",
+    },
+    4,
+    5,
+)
 # Plain help starts twice as fast as painted help, and is the same text in a pipe.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -56,9 +73,9 @@ class _Lazily(Mapping[str, Any]):
         function = self._prefix + name.replace("-", "_")
         module = import_module(f"kafkatool.commands.{function}")
         if hasattr(module, "SUBCOMMANDS"):
-            return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP)
+            return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP, module.EPILOG)
         single = typer.Typer(**_PLAIN, context_settings=_CONTEXT, add_completion=False)
-        kind = getattr(module, "COMMAND_CLASS", None)
+        kind = getattr(module, "COMMAND_CLASS", Command)
         single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, function)))
         return typer.main.get_command(single)
 
@@ -69,32 +86,36 @@ class _Lazily(Mapping[str, Any]):
         return len(self._names)
 
 
-class _Group(TyperGroup):
+class _Group(HelpOrder, TyperGroup):
     """A command that has commands of its own."""
 
-    def __init__(self, name: str, names: Mapping[str, str], prefix: str, text: str) -> None:
-        super().__init__(name=name, help=text, no_args_is_help=True, context_settings=_CONTEXT)
+    def __init__(self, name: str, names: Mapping[str, str], prefix: str, text: str, ending: str) -> None:
+        super().__init__(name=name, help=text, epilog=ending, no_args_is_help=True, context_settings=_CONTEXT)
         self.rich_markup_mode = None
         self.commands: Any = _Lazily(names, prefix)
-        self._summaries = names
+        self.summaries = names
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self._summaries.items()))
+            formatter.write_dl(list(self.summaries.items()))
 
 
-class _Commands(TyperGroup):
+class _Commands(HelpOrder, TyperGroup):
     """The group of all commands: whatever a command raises becomes an exit code here."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = _Lazily(COMMANDS)
+        self.summaries = COMMANDS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """`kafkatool help bench append` is `kafkatool bench append --help`."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            _end(error, ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -115,23 +136,17 @@ class _Commands(TyperGroup):
         return result
 
 
-def leaves(group: Any) -> dict[str, Any]:
-    """Every command that does something, by all its words: `bench append`."""
-    found: dict[str, Any] = {}
-    for name, command in group.commands.items():
-        inner = leaves(command) if hasattr(command, "commands") else {"": command}
-        found.update({f"{name} {rest}".strip(): one for rest, one in inner.items()})
-    return found
-
-
 def _end(error: Exception, ctx: Any) -> NoReturn:
     """Say what went wrong, once, and leave with its exit code."""
     from kafkatool.commands.options import DEBUG
     from kafkatool.commands.render import printable
 
-    if isinstance(error, typer.Exit) or hasattr(error, "show"):  # Typer's own: exits and usage errors
+    if isinstance(error, typer.Exit) or _is_help(error):
         _flush_or_leave()
         raise error
+    if hasattr(error, "format_message"):  # Typer's own: usage errors
+        print(f"kafkatool: {printable(complaint(error))}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE)
     if isinstance(error, BrokenPipeError):
         _leave(ExitCode.PIPE_CLOSED)
     if ctx.meta.get(DEBUG, False):
@@ -143,9 +158,16 @@ def _end(error: Exception, ctx: Any) -> NoReturn:
     raise typer.Exit(error.exit_code if isinstance(error, KafkatoolError) else ExitCode.FAILED)
 
 
+def _is_help(error: Exception) -> bool:
+    """Whether nothing was typed, so that the help is what is shown."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
 def _one_line(error: Exception) -> str:
     if isinstance(error, KafkatoolError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return str(MissingExtra("this needs", error.name))
     if isinstance(error, MemoryError):
         return "out of memory; --max-batch-size bounds what one batch may take"
     if isinstance(error, OSError) and error.strerror:
@@ -177,7 +199,15 @@ def _leave(code: ExitCode) -> NoReturn:
     raise typer.Exit(code)
 
 
-app = typer.Typer(name="kafkatool", cls=_Commands, no_args_is_help=True, context_settings=_CONTEXT, **_PLAIN)
+app = typer.Typer(
+    name="kafkatool",
+    cls=_Commands,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    context_settings=_CONTEXT,
+    add_completion=False,  # `kafkatool completion` writes better ones
+    **_PLAIN,
+)
 
 
 def _show_version(value: bool) -> None:

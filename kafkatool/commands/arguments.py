@@ -14,7 +14,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafkatool.errors import UsageError
+from kafkatool.errors import UsageError, unknown_word
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([kmgt])(i?b)?|b)?(?:/s)?", re.IGNORECASE)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -133,6 +133,15 @@ def parse_header(text: str) -> HeaderFilter:
     """`NAME` or `NAME=VALUE`. Raises UsageError."""
     name, equals, value = text.partition("=")
     return HeaderFilter(parse_bytes(name), parse_bytes(value) if equals else None)
+
+
+def parse_high_watermark(text: str) -> str | int:
+    """`checkpoint`, `end` or an offset. Raises UsageError."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if text not in ("checkpoint", "end"):
+        raise unknown_word("--high-watermark", text, ("checkpoint", "end", "an offset"))
+    return text
 
 
 def parse_regex(text: str) -> re.Pattern[bytes]:

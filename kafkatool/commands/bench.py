@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafkatool.commands.command_line import epilog
+
 # In the order of `kafkatool bench --help`; each is a module `bench_…` beside this one.
 SUBCOMMANDS = {
     "append": "Write real batches to real logs, and the bare disk beside it.",
@@ -13,3 +15,11 @@ HELP = """Measure Kafka's log on this machine and this disk, without a broker ar
 
 Everything is written to a directory of its own, a tenth of the volume always stays free, only files of the
 benchmark are evicted, and all of them are removed at the end unless --keep is given."""
+EPILOG = epilog(
+    {
+        "kafkatool bench append -o before.json /mnt/kafka/bench": "what appending to this volume costs",
+        "kafkatool bench read /mnt/kafka/bench": "what reading it back costs",
+        "kafkatool bench compare before.json after.json": "what a change has changed",
+    },
+    5,
+)

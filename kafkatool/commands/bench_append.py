@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EPILOG = epilog(
     {
         "kafkatool bench append /var/lib/kafka/bench": "a million records of 100 bytes in 16 KiB batches",
-        "kafkatool bench append --num-records 50000000 --flush-messages 10000 --out a.json DIR": "with fsync",
+        "kafkatool bench append --num-records 50000000 --flush-messages 10000 DIR": "with fsync",
         "kafkatool bench append --codec zstd --writers 2 --partitions 8 DIR": "two processes, compressed",
         "kafkatool bench append --pre-encoded --batches-per-append 64 DIR": "as a follower's fetches arrive",
         "kafkatool bench append --throughput 200000 DIR": "at a pace: latencies as clients would feel them",
@@ -219,7 +219,7 @@ def _run(
     if with_limits and total.log_size and total.stopped is None:
         bare = list(limits(load, place, total.log_size, payload, seed))
     metrics = _metrics(total, samples, bare)
-    write_metrics(metrics, fmt)
+    write_metrics(metrics, fmt, raw=bench.raw)
     _tell(total, load, bare, talk)
     bench.finish("append", place, asdict(load), metrics, [asdict(sample) for sample in samples])
     return ExitCode.INTERRUPTED if total.stopped == "interrupted" else ExitCode.OK

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import DebugOpt, FormatOpt, QuietOpt, epilog
-from kafkatool.commands.render import Column, Format, Look, Talk, rows
+from kafkatool.commands.options import FormatOpt, RawOpt, TalkOptions, epilog
+from kafkatool.commands.render import Column, Format, Look, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ _COLUMNS = [
 
 def bench_compare(
     before: Annotated[
-        str, typer.Argument(metavar="A.json", show_default=False, help="What --out wrote, before.")
+        str, typer.Argument(metavar="A.json", show_default=False, help="What -o wrote, before.")
     ],
     after: Annotated[str, typer.Argument(metavar="B.json", show_default=False, help="And after.")],
     *,
     changed: Annotated[bool, typer.Option("--changed", help="Only what changed.")] = False,
     fmt: FormatOpt = Format.table,
-    quiet: QuietOpt = False,
-    debug: DebugOpt = False,
+    raw: RawOpt = False,
+    common: TalkOptions,
 ) -> None:
     """Say what changed by more than it varies: three standard errors of its samples, and at least 1%.
 
@@ -49,7 +49,7 @@ def bench_compare(
     """
     from kafkatool.engine.bench_compare import compare, differences, read_result
 
-    talk = Talk(quiet=quiet)
+    talk = common.talk()
     one, two = read_result(before), read_result(after)
     for name, was, is_now in differences(one, two):
         talk.note(f"{name} differs: {was} before, {is_now} after")
@@ -58,13 +58,13 @@ def bench_compare(
         for change in found:
             if changed and change.verdict == "same":
                 continue
-            out.write(_row(change, fmt))
+            out.write(_row(change, fmt, raw=raw))
     if not found:
         talk.warn("the two have no number in common: they are results of different benchmarks")
     raise typer.Exit(ExitCode.OK if found else ExitCode.USAGE)
 
 
-def _row(change: Change, fmt: Format) -> dict[str, object]:
+def _row(change: Change, fmt: Format, *, raw: bool) -> dict[str, object]:
     from kafkatool.commands.bench_output import number
 
     row: dict[str, object] = {
@@ -80,8 +80,8 @@ def _row(change: Change, fmt: Format) -> dict[str, object]:
     if fmt is Format.ndjson:
         return row
     return row | {
-        "before_text": number(change.before),
-        "after_text": number(change.after),
+        "before_text": number(change.before, raw=raw),
+        "after_text": number(change.after, raw=raw),
         "change_text": None if change.share is None else f"{100 * change.share:+.1f}%",
         "noise_text": None if change.noise is None else f"±{100 * change.noise:.1f}%",
     }

@@ -62,7 +62,7 @@ def bench_lookup(
             code = ExitCode.INTERRUPTED
             bench.talk().warn("interrupted: the numbers are those that were finished")
         metrics = [_metric(result) for result in results]
-        write_metrics(metrics, fmt)
+        write_metrics(metrics, fmt, raw=bench.raw)
         bench.finish("lookup", place, asdict(week), metrics, [])
     finally:
         if not bench.keep:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import DebugOpt, NoProgressOpt, QuietOpt, VerboseOpt
-from kafkatool.commands.render import Column, Format, Look, Talk, rows
+from kafkatool.commands.options import RawOpt, TalkOptions
+from kafkatool.commands.render import Column, Format, Look, rows, takes_escapes
 
 if TYPE_CHECKING:
     from kafkatool.engine.bench_compare import Metric
@@ -34,12 +34,14 @@ _COLUMNS = [
 
 
 @dataclass(frozen=True, slots=True)
-class BenchOptions:
+class BenchOptions(TalkOptions):
     """Where results go, and what happens to what was written."""
 
     out: Annotated[
         str | None,
         typer.Option(
+            "-o",
+            "--output",
             "--out",
             metavar="FILE",
             show_default=False,
@@ -50,17 +52,11 @@ class BenchOptions:
     on_live_volume: Annotated[
         bool, typer.Option("--on-live-volume", help="Even where a broker uses the same volume.")
     ] = False
-    quiet: QuietOpt = False
-    verbose: VerboseOpt = False
-    no_progress: NoProgressOpt = False
-    debug: DebugOpt = False
-
-    def talk(self) -> Talk:
-        return Talk(quiet=self.quiet, verbose=self.verbose, show_progress=not self.no_progress)
+    raw: RawOpt = False
 
     @property
     def shows_progress(self) -> bool:
-        return not self.quiet and not self.no_progress and sys.stderr.isatty()
+        return not self.quiet and not self.no_progress and takes_escapes(sys.stderr)
 
     def finish(
         self,
@@ -85,18 +81,20 @@ class BenchOptions:
             write_result(self.out, result)
 
 
-def write_metrics(metrics: Iterable[Metric], fmt: Format) -> None:
+def write_metrics(metrics: Iterable[Metric], fmt: Format, *, raw: bool) -> None:
     with rows(fmt, _COLUMNS) as out:
         for metric in metrics:
             row: dict[str, Any] = {"kind": "bench_metric", **metric.as_json()}
             if fmt is not Format.ndjson:
-                row["text"] = number(metric.value)
+                row["text"] = number(metric.value, raw=raw)
                 row["spread"] = sparkline(metric.samples) if len(metric.samples) > 2 else ""
             out.write(row)
 
 
-def number(value: float) -> str:
-    """Three digits that mean something, and commas."""
+def number(value: float, *, raw: bool = False) -> str:
+    """Three digits that mean something, and commas; or all of them."""
+    if raw:
+        return str(value)
     if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"

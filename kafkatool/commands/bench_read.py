@@ -61,7 +61,7 @@ def bench_read(
             code = ExitCode.INTERRUPTED
             bench.talk().warn("interrupted: the numbers are those of the passes that were finished")
         metrics = _metrics(results)
-        write_metrics(metrics, fmt)
+        write_metrics(metrics, fmt, raw=bench.raw)
         bench.finish("read", place, {"size": wanted, "rounds": rounds}, metrics, [])
     finally:
         if not bench.keep:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.errors import UsageError
+from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
     from kafkatool.engine.partitions import Found, Home
@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 class BrokerOptions:
     """Settings, clock, high watermark and release."""
 
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            show_default=False,
-            help="Settings of the topics, or a server.properties, which ranks below what the metadata sets.",
-        ),
-    ] = None
+    config: ConfigOpt = None
     at: Annotated[
         str | None,
         typer.Option(
@@ -46,15 +38,7 @@ class BrokerOptions:
             help="That of the checkpoint (the log end, said so, where there is none), the log end, a number.",
         ),
     ] = "checkpoint"
-    kafka_version: Annotated[
-        str | None,
-        typer.Option(
-            "--kafka-version",
-            metavar="RELEASE",
-            show_default=False,
-            help="Behave as release 3.9 to 4.3; by default as the metadata on the disk says, or the newest.",
-        ),
-    ] = None
+    kafka_version: KafkaVersionOpt = None
 
     def moment(self, now_ms: int) -> int:
         from kafkatool.commands.arguments import parse_time
@@ -63,13 +47,12 @@ class BrokerOptions:
 
     def watermark(self, checkpointed: int | None) -> tuple[int | None, bool]:
         """The high watermark, None for the end of the log, and whether that is only assumed."""
-        if self.high_watermark == "checkpoint":
+        from kafkatool.commands.arguments import parse_high_watermark
+
+        wanted = parse_high_watermark(self.high_watermark)
+        if wanted == "checkpoint":
             return checkpointed, checkpointed is None
-        if self.high_watermark == "end":
-            return None, True
-        if not self.high_watermark.isdecimal():
-            raise UsageError(f"--high-watermark {self.high_watermark!r}: checkpoint, end or an offset")
-        return int(self.high_watermark), False
+        return (wanted, False) if isinstance(wanted, int) else (None, True)
 
     def sources(self, home: Home, found: Found, paths: list[str], given: list[str], guest: Guest) -> Sources:
         """All that settings may come from for the partitions of one directory."""

@@ -130,14 +130,10 @@ class ChangeOptions:
         return None if self.last is None else parse_size(self.last)
 
 
-def cache_map(
-    where: PathOptions,
-    *,
-    views: ViewOptions,
-    pid: Annotated[
-        int | None,
-        typer.Option("--pid", metavar="PID", show_default=False, help="The files that this broker has open."),
-    ] = None,
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """Who reads there."""
+
     lag: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,19 +142,37 @@ def cache_map(
             show_default=False,
             help="Tell what a group that reads next at this offset would meet.",
         ),
-    ] = None,
+    ] = None
     groups: Annotated[
         bool,
         typer.Option("--groups", help="The same for the groups in the __consumer_offsets beside."),
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """Looking more than once."""
+
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Between two looks of --watch.")
-    ] = 2.0,
+    ] = 2.0
     rounds: Annotated[
         int | None,
         typer.Option("--rounds", metavar="N", min=1, show_default=False, help="End --watch after N looks."),
+    ] = None
+
+
+def cache_map(
+    where: PathOptions,
+    *,
+    views: ViewOptions,
+    pid: Annotated[
+        int | None,
+        typer.Option("--pid", metavar="PID", show_default=False, help="The files that this broker has open."),
     ] = None,
+    readers: ReaderOptions,
+    watching: WatchOptions,
     change: ChangeOptions,
     limit: LimitOpt = None,
     fmt: Annotated[MapFormat, typer.Option("--format", help="How results are written.")] = MapFormat.table,
@@ -178,14 +192,14 @@ def cache_map(
     """
     looking = _Looking(common.guest(), common.talk(), fmt, raw, limit, width)
     targets = _targets(where, pid, looking)
-    looking.lags = _lags(lag or [])
-    looking.groups = groups
+    looking.lags = _lags(readers.lag or [])
+    looking.groups = readers.groups
     view = views.view(targets)
     action = change.action()
     if action is not None:
         looking.change(targets, action, change)
-    elif watch:
-        looking.watch(targets, view, interval, rounds)
+    elif watching.watch:
+        looking.watch(targets, view, watching.interval, watching.rounds)
     elif fmt in (MapFormat.svg, MapFormat.html):
         looking.draw(targets)
     else:

@@ -250,7 +250,7 @@ def strip_cells(cells: Sequence[Cell], width: int) -> Iterator[tuple[str, float]
         return
     resident, dirty = [0.0] * width, [0.0] * width
     at = 0
-    for cell in cells:
+    for cell in (one for one in cells if one.pages):  # an empty segment has none
         _spread(cell, at * width / total, (at + cell.pages) * width / total, resident, dirty)
         at += cell.pages
     each = total / width

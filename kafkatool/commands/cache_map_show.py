@@ -32,7 +32,7 @@ from kafkatool.commands.cache_map_rows import (
     segment_row,
     tail_sentence,
 )
-from kafkatool.commands.render import Table, human_size, ndjson_encoder, stdout
+from kafkatool.commands.render import Table, has_colour, human_size, ndjson_encoder, stdout, takes_escapes
 from kafkatool.engine.cache_map import (
     MappedPartition,
     Reader,
@@ -44,7 +44,7 @@ from kafkatool.engine.cache_map import (
 )
 from kafkatool.engine.group_offsets import GroupOffsets, read_group_offsets
 from kafkatool.engine.paths import FileTarget, LogDirTarget, Target
-from kafkatool.engine.residency import Cell
+from kafkatool.engine.residency import Cell, condensed
 
 if TYPE_CHECKING:
     from kafkatool.commands.cache_map import _Looking
@@ -132,14 +132,7 @@ def _add_topic(
     if cells is None or more is None:
         topics[topic] = (total, None)
     else:
-        cells += more
-        if len(cells) > 4096:  # bounded, whatever a topic has of partitions
-            cells[:] = _halved(cells)
-
-
-def _halved(cells: list[Cell]) -> Iterator[Cell]:
-    for one, two in zip(cells[::2], [*cells[1::2], Cell(0, 0, 0)], strict=False):
-        yield Cell(one.pages + two.pages, one.resident + two.resident, one.dirty + two.dirty)
+        cells[:] = condensed([*cells, *more], 4096)  # bounded, whatever a topic has of partitions
 
 
 # --- once ---------------------------------------------------------------------------------------------
@@ -178,7 +171,7 @@ def _write_table(
     looking: _Looking, looked: Looked, view: View, out: TextIO, before: dict[str, int] | None
 ) -> dict[str, int]:
     """Write the table, the total and the sentences; returns how much of each row was resident."""
-    painted = _Painted(out) if _has_colour() else out
+    painted = _Painted(out) if has_colour(sys.stdout) else out
     table = Table(columns(view, is_watched=before is not None), painted, raw=looking.raw)  # type: ignore[arg-type]
     width = max(16, min(128, looking.width - _NUMBERS_WIDTH))
     resident: dict[str, int] = {}
@@ -250,7 +243,7 @@ def _redraw(looking: _Looking, looked: Looked, view: View, before: dict[str, int
     page.write(f"{when}  {LEGEND}\n")
     after = _write_table(looking, looked, view, page, before)
     out, text = stdout(), page.getvalue()
-    if sys.stdout.isatty():
+    if takes_escapes(sys.stdout):
         rows = os.get_terminal_size(sys.stdout.fileno()).lines
         lines = text.splitlines()
         kept = [*lines[: rows - 2], f"… {len(lines) - rows + 2} more lines"] if len(lines) >= rows else lines
@@ -262,10 +255,6 @@ def _redraw(looking: _Looking, looked: Looked, view: View, before: dict[str, int
 
 
 # --- colour -------------------------------------------------------------------------------------------
-
-
-def _has_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 class _Painted:

@@ -142,7 +142,7 @@ class _Output:
 def _print(
     where: PathOptions, chosen: RecordOptions, follow: bool, reading: Reading, output: _Output
 ) -> None:
-    from kafkatool.commands.cat_rounds import Rounds
+    from kafkatool.commands.record_rounds import Rounds
 
     output.printer(reading, None)  # a template that cannot be is an error before anything is read
     with _with_stdin(where, reading, follow) as where, output.child(reading.max_batch_size) as decoder:
@@ -150,7 +150,7 @@ def _print(
         printer = output.printer(reading, decoder)
         rounds = Rounds(reading, printer, chosen.limit)
         if follow:
-            rounds.for_ever(subjects, chosen.tail)
+            rounds.for_ever(subjects, chosen.tail, printer.flush)
         else:
             rounds.once(subjects, chosen.tail)
         printer.flush()

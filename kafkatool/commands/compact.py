@@ -6,20 +6,23 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kafkatool.commands.broker_options import BrokerOptions
+from kafkatool.commands.compact_options import PassOptions
 from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
+    FailOnOpt,
     FormatOpt,
+    JobsOpt,
     PathOptions,
     PlanOptions,
     RawOpt,
     epilog,
+    severity,
 )
 from kafkatool.commands.recorded import RecordedRows, RecordedTalk
 from kafkatool.commands.render import BytesFormat, Format, Rows, Talk, rows
@@ -27,9 +30,12 @@ from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.commands.compact_tasks import Told
     from kafkatool.commands.compact_telling import Asked
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
+    from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
+    from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Found, Home, NamedPartition
     from kafkatool.engine.settings import TopicSettings
     from kafkatool.engine.source import Guest
@@ -48,69 +54,6 @@ EPILOG = epilog(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PassOptions:
-    """How much is cleaned, and what becomes of it."""
-
-    passes: Annotated[
-        int | None,
-        typer.Option(
-            "--passes", metavar="N", min=1, show_default=False, help="So many passes; one if not said."
-        ),
-    ] = None
-    until_stable: Annotated[
-        bool, typer.Option("--until-stable", help="Passes until nothing is left to clean.")
-    ] = False
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="KEY",
-            show_default=False,
-            help="Only tell what becomes of every record of this key: text, hex:… or base64:…",
-        ),
-    ] = None
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            metavar="N",
-            min=1,
-            show_default=False,
-            help="Only tell the N keys, and beginnings of keys, of which most records go.",
-        ),
-    ] = None
-    write_to: Annotated[
-        str | None,
-        typer.Option(
-            "--write-to",
-            metavar="DIR",
-            show_default=False,
-            help="Write compacted partitions as DIR/TOPIC-PARTITION/.",
-        ),
-    ] = None
-
-    memory: Annotated[
-        str,
-        typer.Option(
-            "--memory",
-            metavar="SIZE",
-            help="For the map of keys, 40 bytes each. Beyond it keys are read in parts, one after another.",
-        ),
-    ] = "1G"
-
-    @property
-    def most(self) -> int | None:
-        return None if self.until_stable else self.passes or 1
-
-    @property
-    def memory_bytes(self) -> int:
-        """Raises UsageError."""
-        from kafkatool.commands.arguments import parse_size
-
-        return parse_size(self.memory)
-
-
 def compact(
     where: PathOptions,
     plan: PlanOptions,
@@ -120,6 +63,8 @@ def compact(
     fmt: FormatOpt = Format.table,
     bytes_as: BytesOpt = BytesFormat.utf8,
     raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
+    jobs: JobsOpt = 0,
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
@@ -137,17 +82,19 @@ def compact(
     speak = common.talk()
     if plan.undo_instead(where, "compact", speak, fmt):
         return
-    if how.passes and how.until_stable:
-        raise UsageError("--passes and --until-stable exclude each other")
-    if sum((plan.apply, how.write_to is not None, how.key is not None, how.top is not None)) > 1:
-        raise UsageError("--apply, --write-to, --key and --top go one at a time")
+    how.refuse_nonsense(plan)
     if plan.apply and broker.at is not None:
         raise UsageError("--at is for telling: --apply goes by the clock")
     if plan.apply and where_to_run.spark is not None:
         raise UsageError("--spark tells and writes copies: --apply goes without it")
     work = _Work(common.guest(), speak, plan, broker, how, fmt=fmt, raw=raw, bytes_as=bytes_as)
-    with where_to_run.workers(1, 1, speak, "compact", None) as (pool, _advance):
-        work.run(where, pool)
+    work.fail_on = severity(fail_on)
+    found = work.find(where)
+    pool = where_to_run.workers(1 if plan.apply else jobs, _most_workers(found), speak, "compact", None)
+    with pool as (workers, _advance):
+        # Processes of this machine share the memory; on a cluster everyone has their own.
+        sharing = workers.count if where_to_run.spark is None else 1
+        work.run(found, workers, memory=how.memory_bytes // sharing)
     raise typer.Exit(work.exit_code)
 
 
@@ -171,15 +118,13 @@ class _Work:
         self._fmt, self._raw, self._bytes_as = fmt, raw, bytes_as
         self._now_ms = now_ms()
         self._at_ms = broker.moment(self._now_ms)
-        self._memory = how.memory_bytes
         self.exit_code = ExitCode.OK
+        self.fail_on: Severity
 
-    def run(self, where: PathOptions, pool: Workers) -> None:
-        from kafkatool.commands.compact_rows import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
-        from kafkatool.commands.compact_telling import Asking, Telling
+    def find(self, where: PathOptions) -> Found:
+        """The partitions that were named; what could not be read of them is said."""
         from kafkatool.engine.partitions import find_partitions
         from kafkatool.engine.paths import FileTarget
-        from kafkatool.engine.transactional_ids import TransactionalIds
 
         expansion = where.expand()
         for target in expansion.targets:
@@ -187,25 +132,40 @@ class _Work:
                 raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
-            self._fail(problem, ExitCode.FAILED)
+            self._fail(problem)
         is_number = self._broker.watermark(None)[0] is not None
         if is_number and sum(len(home.partitions) for home in found.homes) != 1:
             raise UsageError("--high-watermark N takes one partition")
+        self._named = expansion.named
+        return found
+
+    def run(self, found: Found, pool: Workers, *, memory: int) -> None:
+        from kafkatool.commands.compact_rows import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
+        from kafkatool.commands.compact_telling import Asking, Telling
+        from kafkatool.engine.compaction.key_room import KeyRoom
+        from kafkatool.engine.transactional_ids import TransactionalIds
+
         log_dirs = [home.log_dir for home in found.homes]
-        configured = [*(where.paths or []), self._broker.config or ""]
-        ids = TransactionalIds(log_dirs, configured, self._guest)
-        asking = Asking(self._at_ms, self._memory, self._guest, ids)
+        ids = TransactionalIds(log_dirs, [*self._named, self._broker.config or ""], self._guest)
+        is_all_counted = self._how.key is None and self._how.top is None
+        self._room = KeyRoom(memory, is_all_counted=is_all_counted)
+        self._guest = self._guest.one_of(pool.count)
+        asking = Asking(self._at_ms, self._guest, ids)
         self._telling = Telling(asking, self._talk, self._fmt, self._bytes_as)
         columns = STAGE_COLUMNS if self._how.key is not None else PASS_COLUMNS
         with rows(self._fmt, WASTE_COLUMNS if self._how.top else columns, raw=self._raw) as out:
-            asked = [self._compacted(home, found, where.paths or []) for home in found.homes]
+            asked = [self._compacted(home, found, self._named) for home in found.homes]
             for home, some in zip(found.homes, asked, strict=True):
                 self._home(home, some, out, pool)
 
-    def _fail(self, message: str, code: ExitCode) -> None:
+    def _fail(self, message: str) -> None:
         self._talk.warn(message)
-        if self.exit_code is not ExitCode.FAILED:
-            self.exit_code = code
+        self.exit_code = ExitCode.FAILED
+
+    def _found(self, message: str, severity: Severity) -> None:
+        self._talk.warn(message)
+        if self.exit_code is ExitCode.OK and severity >= self.fail_on:
+            self.exit_code = ExitCode.FOUND
 
     def _compacted(self, home: Home, found: Found, paths: list[str]) -> list[Asked]:
         """The compacted partitions of a directory; with --apply, what must not be done is refused here."""
@@ -222,7 +182,7 @@ class _Work:
             except UsageError:
                 raise
             except KafkatoolError as error:
-                self._fail(f"{named.partition.path}: {error}; left as it is", ExitCode.FAILED)
+                self._fail(f"{named.partition.path}: {error}; left as it is")
                 continue
             if not settings.config.is_compacted:
                 self._talk.note(f"{named.partition.directory}: is not compacted, by cleanup.policy")
@@ -245,46 +205,51 @@ class _Work:
         return self._broker.watermark(home.log_dir.high_watermarks.get(one.key))
 
     def _home(self, home: Home, asked: list[Asked], out: Rows, pool: Workers) -> None:
-        from kafkatool.engine.in_order import in_order
+        from kafkatool.commands.compact_tasks import PartitionAsk, clean_on
+        from kafkatool.engine.in_order import side_by_side
 
         told: set[str | None] = set()
-        asks = [_PartitionAsk(self, home, one) for one in asked] if pool.count > 1 else []
-        elsewhere = in_order(pool, _elsewhere, asks)
+        asks = [PartitionAsk(self, home, one, self._room) for one in asked] if pool.count > 1 else []
+        elsewhere = side_by_side(pool, [clean_on(pool, ask) for ask in asks])
         for one in asked:
             topic = one.named.partition.topic
             if topic not in told and self._how.key is None and self._how.top is None:
                 self._telling.settings(one, out)
                 told.add(topic)
             if asks:
-                self._take_over(*next(elsewhere)[1].result(), out)
+                self._take_over(next(elsewhere), out)
             else:
                 self.one_partition(home, one, out)
 
     def one_partition(self, home: Home, one: Asked, out: Rows) -> None:
         """Clean one, and tell what stands in the way."""
         from kafkatool.engine.compaction.cleanable_log import CleanerStops
+        from kafkatool.engine.findings import Severity
 
         try:
             self._partition(home, one, out)
         except CleanerStops as error:
-            self._fail(f"{error}: the cleaner of a broker would give up here", ExitCode.FOUND)
+            self._found(f"{error}: the cleaner of a broker would give up here", Severity.DEGRADED)
         except (Refused, UsageError):
             raise
         except (FileNotFoundError, KafkatoolError) as error:
-            self._fail(f"{one.named.partition.path}: {error}; left as it is", ExitCode.FAILED)
+            self._fail(f"{one.named.partition.path}: {error}; left as it is")
 
-    def recorded(self) -> tuple[RecordedTalk, RecordedRows]:
-        """From now on what is said is kept, and all is well so far."""
-        talk = RecordedTalk(self._talk.quiet, self._talk.verbose)
-        self._talk, self.exit_code = talk, ExitCode.OK
+    def told_of(self, home: Home, one: Asked, room: KeyRoom) -> Told:
+        """Clean one with other room for keys, and keep what is said and written. Raises KeysDoNotFit."""
+        from kafkatool.commands.compact_tasks import Told
+
+        talk, written = RecordedTalk(self._talk.quiet, self._talk.verbose), RecordedRows()
+        self._talk, self._room, self.exit_code = talk, room, ExitCode.OK
         self._telling = self._telling.to(talk)
-        return talk, RecordedRows()
+        self.one_partition(home, one, written)
+        return Told(talk, written, self.exit_code)
 
-    def _take_over(self, talk: RecordedTalk, written: RecordedRows, code: ExitCode, out: Rows) -> None:
-        talk.say_to(self._talk)
-        written.write_to(out)
-        if code is not ExitCode.OK and self.exit_code is not ExitCode.FAILED:
-            self.exit_code = code
+    def _take_over(self, told: Told, out: Rows) -> None:
+        told.talk.say_to(self._talk)
+        told.written.write_to(out)
+        if told.code is not ExitCode.OK and self.exit_code is not ExitCode.FAILED:
+            self.exit_code = told.code
 
     def _partition(self, home: Home, one: Asked, out: Rows) -> None:
         from kafkatool.engine.compaction.cleanable_log import open_cleanable
@@ -314,7 +279,7 @@ class _Work:
 
         name, cleaner = one.named.partition.directory, one.cleaner
         checkpoints = {(at.topic, at.partition): at.offset for at in read_checkpoint(home.path, self._guest)}
-        how = Cleaning(one.settings.config, self._at_ms, cleaner.capacity, self._guest, self._memory)
+        how = Cleaning(one.settings.config, self._at_ms, cleaner.capacity, self._guest, self._room)
         life = KeyLife(parse_bytes(self._how.key)) if self._how.key is not None else None
         waste = Waste() if self._how.top is not None else None
         with self._work_directory(home, name) as parent:
@@ -356,6 +321,7 @@ class _Work:
     def _place(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
         from kafkatool.commands.compact_rows import checksum_sentence
         from kafkatool.engine.compaction.placing import write_partition
+        from kafkatool.engine.findings import Severity
         from kafkatool.engine.fs import Disk
 
         partition = named.partition
@@ -364,7 +330,7 @@ class _Work:
         if (words := next(filter(None, found), None)) is not None:
             if is_placed:
                 raise Refused(f"{words}; nothing was written")
-            self._fail(words, ExitCode.FOUND)
+            self._found(words, Severity.LOSS)
         if self._how.write_to is not None:
             target = os.path.join(self._how.write_to, partition.directory)
             write_partition(done, partition.path, target, Disk(), self._guest)
@@ -382,24 +348,12 @@ class _Work:
         conclude(plan, self._plan.applying(self._now_ms), self._talk, out, self._fmt, do_apply=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _PartitionAsk:
-    """One partition to clean, wherever that is done."""
+def _most_workers(found: Found) -> int:
+    """More are not worth their start: a partition goes to one, and a little is soon done."""
+    from kafkatool.engine.worker_pool import WORTH_A_WORKER
 
-    work: _Work
-    home: Home
-    one: Asked
-
-    @property
-    def path(self) -> str:
-        return self.one.named.partition.path
-
-
-def _elsewhere(ask: _PartitionAsk) -> tuple[RecordedTalk, RecordedRows, ExitCode]:
-    """The same on another machine: what is said and written comes back."""
-    talk, written = ask.work.recorded()
-    ask.work.one_partition(ask.home, ask.one, written)
-    return talk, written, ask.work.exit_code
+    partitions = [named for home in found.homes for named in home.partitions]
+    return min(len(partitions), sum(named.log_bytes for named in partitions) // WORTH_A_WORKER)
 
 
 def _refuse_leftovers(named: NamedPartition) -> None:

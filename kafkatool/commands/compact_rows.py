@@ -133,9 +133,10 @@ _RESULT = (
 )
 
 
-def pass_row(row: Row, number: int, one: Pass, cleaner: Cleaner, dirty_keys: int | None) -> Row:
-    """The same with what a pass made of it. `dirty_keys`: those of the whole dirty range, where known."""
+def pass_row(row: Row, number: int, one: Pass, cleaner: Cleaner) -> Row:
+    """The same with what a pass made of it."""
     cleaned, counts = one.cleaned, one.cleaned.counts
+    dirty_keys = cleaned.offsets.dirty_keys
     return {
         **row,
         "pass": number,

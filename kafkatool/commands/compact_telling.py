@@ -20,7 +20,6 @@ from kafkatool.commands.compact_rows import (
 )
 from kafkatool.commands.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
 from kafkatool.commands.setting_rows import setting_row, settings_sentence
-from kafkatool.engine.compaction.map_in_parts import count_keys
 from kafkatool.engine.settings import Origin
 
 if TYPE_CHECKING:
@@ -65,10 +64,9 @@ class Asked:
 
 
 class Asking(NamedTuple):
-    """When, with how much memory, and where to look."""
+    """When, and where to look."""
 
     at_ms: int
-    memory: int
     guest: Guest
     ids: TransactionalIds
 
@@ -112,7 +110,7 @@ class Telling:
             row = range_row(
                 named.partition, done.before, each.dirty, self._asking.at_ms, cleaner, transactions
             )
-            row = pass_row(row, number, each, cleaner, self._dirty_keys(done, number))
+            row = pass_row(row, number, each, cleaner)
             self._write(row, named, out)
             if (words := map_sentence(name, row)) is not None:
                 self._talk.note(words)
@@ -120,15 +118,6 @@ class Telling:
                 self._talk.note(words)
         if self._fmt is not Format.ndjson:
             self._warn_of_transactions(named, transactions)
-
-    def _dirty_keys(self, done: Compacted, number: int) -> int | None:
-        """All keys of the dirty range; of later passes that are cut short they cannot be counted any more."""
-        offsets = done.passes[number - 1].cleaned.offsets
-        if not offsets.is_full:
-            return offsets.key_count
-        if number > 1:
-            return None
-        return count_keys(done.before, done.dirty, self._asking.guest, self._asking.memory)
 
     def _open_transactions(self, home: Home, named: NamedPartition, log: CleanableLog) -> list[Row]:
         # The state of all transactions may be large: it is read only where there is one to name.

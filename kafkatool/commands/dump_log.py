@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from kafkatool.commands.command_line import Command
 from kafkatool.commands.options import (
+    RELEASES,
     BytesOpt,
     CommonOptions,
     FailOnOpt,
@@ -32,7 +33,7 @@ EPILOG = epilog(
     {
         "kafkatool dump-log --files 00000000000000000000.log": "A segment's batches, as Kafka lists them",
         "kafkatool dump-log --print-data-log --from now-2h orders-0": "Two hours of a partition, with values",
-        "kafkatool dump-log --format ndjson /var/lib/kafka | jq 'select(.is_valid == false)'": (
+        "kafkatool dump-log --format ndjson DIR | jq 'select(.is_valid == false)'": (
             "The damaged batches of a whole disk"
         ),
         "kafkatool dump-log --format table --key user-17 --tail 5 'orders-*'": (
@@ -52,7 +53,7 @@ _OPTIONAL_VALUES = {
 }
 
 
-class KafkaArguments(TyperCommand):
+class KafkaArguments(Command):
     """Takes options whose value may be left out, as kafka-dump-log does; Typer knows no such thing."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -84,7 +85,7 @@ class KafkaOptions:
     """The flags of kafka-dump-log, and a few that bear on its text."""
 
     compat: Annotated[
-        str, typer.Option("--compat", metavar="RELEASE", help="Whose text: 3.9, 4.0, 4.1, 4.2 or 4.3.")
+        str, typer.Option("--compat", metavar=RELEASES, help="Of which release the text is.")
     ] = "4.3"
     print_data_log: Annotated[bool, _flag("--print-data-log", "Show keys and values.")] = False
     deep_iteration: Annotated[bool, _flag("--deep-iteration", "Show records, not only batches.")] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,13 +12,14 @@ from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
+    JobsOpt,
     PathOptions,
-    RecordChoice,
+    RecordOptions,
     epilog,
     severity,
 )
 from kafkatool.commands.render import BytesFormat
-from kafkatool.commands.spark_options import SparkOptions
+from kafkatool.commands.spark_options import Advance, SparkOptions
 from kafkatool.commands.visible_options import ExportFormat, VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from kafkatool.commands.export_runs import Tally
     from kafkatool.commands.record_reading import Reading
     from kafkatool.engine.read_subject import Subject
+    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -72,10 +75,11 @@ def export(
             "parquet and arrow need the extra `arrow`.",
         ),
     ] = None,
-    chosen: RecordChoice,
+    chosen: RecordOptions,
     visible: VisibleOptions,
     how: BytesOpt = BytesFormat.utf8,
     fail_on: FailOnOpt = "degraded",
+    jobs: JobsOpt = 0,
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
@@ -83,89 +87,87 @@ def export(
 
     By default what a consumer of committed records would get; --all writes the whole log, with columns that
     tell the fate of transactions. A file appears under its name only when it is whole. In a directory,
-    segments that were exported before and have not changed since are skipped.
+    segments that were exported before and have not changed since are skipped. --limit counts all records,
+    --tail those of each partition; both write one file.
     """
     least = severity(fail_on)
     reading = visible.reading(chosen.filter(), common)
-    tally = _export(where, output, _format(output, fmt), how, reading, where_to_run)
+    wanted = _Wanted(output, _format(output, fmt), how, chosen.limit, chosen.tail)
+    tally = wanted.export(where, reading, where_to_run, jobs)
     reading.say_hidden()
     skipped = (
         f"; {_number(tally.skipped, 'file')} done before and unchanged: skipped" if tally.skipped else ""
     )
     written = f"{_number(reading.shown, 'record')} in {_number(tally.files, 'file')}"
     reading.talk.note(f"{output}: {written}{skipped}")
-    if not (reading.shown or tally.skipped or reading.takes_everything or reading.outcome.failed):
+    takes_everything = reading.takes_everything and not wanted.is_part
+    if not (reading.shown or tally.skipped or takes_everything or reading.outcome.failed):
         reading.talk.warn("nothing matches")
         raise typer.Exit(ExitCode.USAGE)
     raise typer.Exit(reading.outcome.exit_code(least))
 
 
-def _export(
-    where: PathOptions,
-    output: str,
-    fmt: ExportFormat,
-    how: BytesFormat,
-    reading: Reading,
-    where_to_run: SparkOptions,
-) -> Tally:
-    from kafkatool.commands.export_runs import Export, refuse_inside_logs
-    from kafkatool.commands.export_writers import opener
-    from kafkatool.commands.record_reading import log_bytes
-    from kafkatool.engine.fs import Disk
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be written, and where."""
 
-    if not output:
-        raise UsageError("--output names no file and no directory")
-    if output == "-":
-        raise UsageError("export writes files; `kafkatool cat --format ndjson` writes to standard output")
-    subjects = reading.subjects(where)
-    refuse_inside_logs(subjects, output)
-    open_writer = opener(fmt, reading.topics(subjects), how, reading)
-    settings = repr((str(fmt), str(how), reading.show_all, reading.high_watermark, reading.chosen))
-    if where_to_run.spark is not None:
-        return _on_spark(subjects, output, fmt, how, reading, where_to_run, settings)
-    with reading.talk.progress("export", log_bytes(subjects)) as advance:
-        export = Export(reading, Disk(), open_writer, str(fmt), settings, advance)
-        if is_one_file(output):
-            export.into_file(subjects, output)
+    output: str
+    fmt: ExportFormat
+    bytes_as: BytesFormat
+    limit: int | None
+    tail: int | None
+
+    @property
+    def is_part(self) -> bool:
+        return self.limit is not None or self.tail is not None
+
+    def export(self, where: PathOptions, reading: Reading, running: SparkOptions, jobs: int) -> Tally:
+        from kafkatool.commands.export_runs import refuse_inside_logs
+        from kafkatool.commands.record_reading import log_bytes
+        from kafkatool.engine.worker_pool import WORTH_A_WORKER
+
+        self._refuse_nonsense(running)
+        subjects = reading.subjects(where)
+        refuse_inside_logs(subjects, self.output)
+        size = log_bytes(subjects)
+        segments = sum(len(subject.partition.live_segments) for subject in subjects)
+        if is_one_file(self.output):
+            jobs = 1
+        # The pool comes first: it must not be forked where a library has started its threads.
+        pool = running.workers(jobs, min(segments, size // WORTH_A_WORKER), reading.talk, "export", size)
+        with pool as (workers, advance):
+            return self._write(subjects, reading, workers, advance)
+
+    def _refuse_nonsense(self, running: SparkOptions) -> None:
+        if not self.output:
+            raise UsageError("--output names no file and no directory")
+        if self.output == "-":
+            raise UsageError("export writes files; `kafkatool cat --format ndjson` writes to standard output")
+        if running.spark is not None and is_one_file(self.output):
+            raise UsageError("--spark writes a file a segment: name a directory with -o")
+        if self.is_part and not is_one_file(self.output):
+            raise UsageError("--limit and --tail write one file: name it with -o, for example some.parquet")
+
+    def _write(self, subjects: list[Subject], reading: Reading, pool: Workers, advance: Advance) -> Tally:
+        from kafkatool.commands.export_runs import Export
+        from kafkatool.commands.export_tasks import How, export_on
+        from kafkatool.commands.export_writers import opener
+        from kafkatool.engine.fs import Disk
+
+        topics = tuple(reading.topics(subjects))
+        settings = repr(
+            (str(self.fmt), str(self.bytes_as), reading.show_all, reading.high_watermark, reading.chosen)
+        )
+        writers = opener(self.fmt, topics, self.bytes_as, reading)
+        export = Export(reading, Disk(), writers, str(self.fmt), settings, advance)
+        if is_one_file(self.output):
+            export.into_file(subjects, self.output, self.limit, self.tail)
+        elif pool.count == 1:
+            export.into_directory(subjects, self.output)
         else:
-            export.into_directory(subjects, output)
-    return export.tally
-
-
-def _on_spark(
-    subjects: list[Subject],
-    output: str,
-    fmt: ExportFormat,
-    how: BytesFormat,
-    reading: Reading,
-    where_to_run: SparkOptions,
-    settings: str,
-) -> Tally:
-    from kafkatool.commands.export_runs import Export
-    from kafkatool.commands.export_tasks import How, export_on
-    from kafkatool.commands.export_writers import opener
-    from kafkatool.commands.record_reading import log_bytes
-    from kafkatool.engine.fs import Disk
-
-    if is_one_file(output):
-        raise UsageError("--spark writes a file a segment: name a directory with -o")
-    topics = tuple(reading.topics(subjects))
-    export = Export(reading, Disk(), opener(fmt, topics, how, reading), str(fmt), settings, lambda size: None)
-    shared = How(
-        reading.chosen,
-        reading.show_all,
-        reading.max_batch_size,
-        reading.high_watermark,
-        reading.guest,
-        fmt,
-        topics,
-        how,
-        settings,
-    )
-    running = where_to_run.workers(0, None, reading.talk, "export", log_bytes(subjects))
-    with running as (pool, _advance):
-        export_on(pool, export, shared, subjects, os.path.abspath(output))
-    return export.tally
+            how = How.of(reading, pool.count, self.fmt, topics, self.bytes_as, settings)
+            export_on(pool, export, how, subjects, os.path.abspath(self.output))
+        return export.tally
 
 
 def _number(count: int, what: str) -> str:

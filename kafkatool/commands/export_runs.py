@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.commands.export_writers import Opener, Writer
 from kafkatool.commands.record_reading import Reading
+from kafkatool.commands.record_rounds import Rounds
 from kafkatool.engine.export_output import Done, Manifest, Origin, Sink
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.fs import Files
@@ -41,13 +42,14 @@ class Export:
     advance: Callable[[int], None]
     tally: Tally = field(default_factory=Tally)
 
-    def into_file(self, subjects: list[Subject], path: str) -> None:
-        """Everything behind each other."""
+    def into_file(
+        self, subjects: list[Subject], path: str, limit: int | None = None, tail: int | None = None
+    ) -> None:
+        """Everything behind each other; or so much of it, and the last so many of each partition."""
         self.make_directory(os.path.dirname(path))
         with Sink(self.files, path) as sink:
             writer = self.open_writer(sink)
-            for subject in subjects:
-                self._write(self.reading.stream(subject, advance=self.advance).pieces(), writer)
+            Rounds(self.reading, writer, limit, self.advance).once(subjects, tail)
             self._finish(writer, sink)
 
     def into_directory(self, subjects: list[Subject], directory: str) -> None:

@@ -1,4 +1,4 @@
-"""`export` on many machines: a segment a task, each written where it is read."""
+"""`export` in many processes or on many machines: a segment a task, each written where it is read."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ class How:
     bytes_as: BytesFormat
     settings: str
 
+    @classmethod
+    def of(
+        cls,
+        reading: Reading,
+        workers: int,
+        fmt: ExportFormat,
+        topics: tuple[str, ...],
+        bytes_as: BytesFormat,
+        settings: str,
+    ) -> How:
+        """What a reading looks for, by one of so many workers."""
+        return cls(
+            reading.chosen,
+            reading.show_all,
+            reading.max_batch_size,
+            reading.high_watermark,
+            reading.guest.one_of(workers),
+            fmt,
+            topics,
+            bytes_as,
+            settings,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentAsk:
@@ -48,6 +71,10 @@ class SegmentAsk:
     name: str
     path: str
     origin: Origin
+
+    @property
+    def bytes_to_read(self) -> int:
+        return self.origin.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +87,7 @@ class SegmentAnswer:
     worst: Severity | None
     failed: bool
     failures: set[str]
+    redacted: int
 
 
 def export_segment(ask: SegmentAsk) -> SegmentAnswer:
@@ -72,7 +100,13 @@ def export_segment(ask: SegmentAsk) -> SegmentAnswer:
     stream = reading.stream(ask.subject, start=Start(ask.log, 0))
     done = export.write_segment(stream, ask.log, ask.path, ask.origin)
     return SegmentAnswer(
-        done, talk, reading.hidden, reading.outcome.worst, reading.outcome.failed, reading.failures
+        done,
+        talk,
+        reading.hidden,
+        reading.outcome.worst,
+        reading.outcome.failed,
+        reading.failures,
+        reading.redacted,
     )
 
 
@@ -94,6 +128,8 @@ def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], 
             reading.shown += found.done.rows
             export.tally.files += 1
             manifest.put(ask.name, found.done)
+        reading.redacted += found.redacted
+        export.advance(ask.origin.size)
 
 
 def _asks(

@@ -26,6 +26,8 @@ class RecordFilter:
     headers: tuple[HeaderFilter, ...] = ()
     producer_id: int | None = None
     control: Control | None = None
+    leaves_out_secrets: bool = False
+    """Whether records of the cluster's metadata that hold credentials are not shown."""
 
     @property
     def asks_for_records(self) -> bool:

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.options import (
+    CommonOptions,
+    FailOnOpt,
+    FormatOpt,
+    PathOptions,
+    RawOpt,
+    epilog,
+    severity,
+)
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, printable, rows
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
-    from kafkatool.engine.findings import Damage
+    from kafkatool.engine.findings import Damage, Severity
     from kafkatool.engine.locate import Search, Step
     from kafkatool.engine.logdir import LogDir, Partition, Problem
     from kafkatool.engine.paths import Target
@@ -75,6 +83,7 @@ def lookup(
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
     common: CommonOptions,
 ) -> None:
     """Find an offset or a time in a partition as a broker does, through its indexes.
@@ -92,7 +101,7 @@ def lookup(
     expansion = where.expand()
     problems: list[Problem] = []
     target_ms = _target_ms(time)
-    met = _Met(speak, common.guest())
+    met = _Met(speak, common.guest(), severity(fail_on))
     with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
         for partition, search in _searches(expansion.targets, met.guest, problems):
             answer = _answer(partition, search, offset, target_ms)
@@ -117,8 +126,9 @@ def lookup(
 class _Met:
     """What came up while searching: answers, damage, offsets that are no longer there."""
 
-    def __init__(self, speak: Talk, guest: Guest) -> None:
+    def __init__(self, speak: Talk, guest: Guest, fail_on: Severity) -> None:
         self.guest = guest
+        self._fail_on = fail_on
         self.searches = 0
         self.answers = 0
         self.below = 0
@@ -143,10 +153,10 @@ class _Met:
         from kafkatool.engine.findings import Severity
 
         sentence = damage_sentence(Place.of(path, self.guest), damage)
+        self._is_damaged |= damage.severity >= self._fail_on
         if damage.severity is Severity.NOTE:
             self._talk.detail(sentence)
             return
-        self._is_damaged = True
         self._talk.warn(f"{sentence}; next: kafkatool verify {shlex.quote(path)}")
 
     @property

@@ -12,7 +12,7 @@ import typer
 
 from kafkatool.commands.options import CommonOptions, FormatOpt, LimitOpt, PathOptions, RawOpt, epilog
 from kafkatool.commands.render import Format, Talk, rows
-from kafkatool.errors import ExitCode, UsageError
+from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.ls_rows import LsRow, Place, View
@@ -53,9 +53,9 @@ def ls(
         list[str] | None,
         typer.Option(
             "--state",
-            metavar="STATE",
+            metavar="active|deleted|stray|future|metadata",
             show_default=False,
-            help="Only partitions in this state: active, deleted, stray, future, metadata. All by default.",
+            help="Only partitions in this state; all by default.",
         ),
     ] = None,
     sort: Annotated[
@@ -144,9 +144,10 @@ class _Listing:
         from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
         from kafkatool.engine.topic_names import restore_topic_names
 
-        unknown = set(states) - {str(state) for state in PartitionState}
-        if unknown:
-            raise UsageError(f"--state {unknown.pop()!r}: choose from {', '.join(PartitionState)}")
+        known = [str(state) for state in PartitionState]
+        for state in states:
+            if state not in known:
+                raise unknown_word("--state", state, known)
         problems: list[Problem] = []
         directories = {
             target: read_log_dir(target.path, self._guest)

@@ -1,6 +1,6 @@
 """Options that several commands share, each said once, and what is made of them.
 
-Those that come together are dataclasses, see `groups`. Then: the sections that every help text ends with.
+Those that come together are dataclasses, see `groups`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.arguments import Control
+from kafkatool.commands.command_line import EXIT_CODES, epilog
 from kafkatool.commands.render import BytesFormat, Format, Talk
+from kafkatool.errors import UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.arguments import Position
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from kafkatool.engine.paths import Expansion
     from kafkatool.engine.plan import Applying
     from kafkatool.engine.source import Guest
+
+__all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
+
+# A metavar that lists words with bars between them is completed from, see `completion_words`.
+RELEASES = "3.9|4.0|4.1|4.2|4.3"
 
 # What a Typer parameter's callback cannot return, the last resort in cli.py still has to know.
 DEBUG = "kafkatool.debug"
@@ -139,8 +146,17 @@ FailOnOpt = Annotated[
     str,
     typer.Option(
         "--fail-on",
-        metavar="SEVERITY",
-        help="Least severity that means exit 4: note, degraded, no_start, loss.",
+        metavar="note|degraded|no_start|loss",
+        help="Least severity that means exit 4.",
+    ),
+]
+SampleOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--sample",
+        metavar="SHARE",
+        show_default=False,
+        help="Read only this share of the data, for example 5%; the same share every time.",
     ),
 ]
 JobsOpt = Annotated[
@@ -154,6 +170,24 @@ SetOpt = Annotated[
         metavar="KEY=VALUE",
         show_default=False,
         help="A setting of the topics, by Kafka's name; else the metadata on the disk says, or the default.",
+    ),
+]
+ConfigOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        show_default=False,
+        help="Settings of the topics, or a server.properties, which ranks below what the metadata sets.",
+    ),
+]
+KafkaVersionOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-version",
+        metavar=RELEASES,
+        show_default=False,
+        help="Behave as this release; by default as the metadata on the disk says, or the newest.",
     ),
 ]
 ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
@@ -204,28 +238,42 @@ class PathOptions:
 
         return expand(self.paths or [], files_from=self.files_from, nul=self.nul, allow_stdin=allow_stdin)
 
+    def written(self) -> list[str]:
+        """The names as they were written, for those who label them. Raises UsageError where there is none."""
+        from kafkatool.engine.paths import named_paths
+
+        return named_paths(self.paths or [], files_from=self.files_from, nul=self.nul)
+
 
 @dataclass(frozen=True, slots=True)
-class CommonOptions:
-    """How every command reads and talks."""
+class TalkOptions:
+    """How every command talks."""
 
-    max_rate: MaxRateOpt = None
-    max_errors: MaxErrorsOpt = None
-    cache: CacheOpt = None
     quiet: QuietOpt = False
     verbose: VerboseOpt = False
     no_progress: NoProgressOpt = False
     debug: DebugOpt = False
+
+    def talk(self) -> Talk:
+        return Talk(quiet=self.quiet, verbose=self.verbose, show_progress=not self.no_progress)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonOptions(TalkOptions):
+    """The same, and how every command that reads logs does it."""
+
+    max_rate: MaxRateOpt = None
+    max_errors: MaxErrorsOpt = None
+    cache: CacheOpt = None
 
     def guest(self) -> Guest:
         """How to read; from here on this process goes last at the disk."""
         from kafkatool.commands.arguments import parse_rate
         from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
         from kafkatool.engine.source import Guest
-        from kafkatool.errors import UsageError
 
         if self.cache not in (None, "keep"):
-            raise UsageError(f"--cache {self.cache!r} is not known: only `keep` is")
+            raise unknown_word("--cache", self.cache, ["keep"])
         idle_io_priority()
         keep_freed_memory()
         return Guest(
@@ -233,9 +281,6 @@ class CommonOptions:
             max_rate=None if self.max_rate is None else parse_rate(self.max_rate),
             max_errors=self.max_errors,
         )
-
-    def talk(self) -> Talk:
-        return Talk(quiet=self.quiet, verbose=self.verbose, show_progress=not self.no_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +347,6 @@ class PlanOptions:
     def undo_instead(self, where: PathOptions, command: str, speak: Talk, fmt: Format) -> bool:
         """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
         from kafkatool.commands.plan_rows import undo_journal
-        from kafkatool.errors import UsageError
 
         if self.undo is None:
             return False
@@ -315,35 +359,21 @@ class PlanOptions:
 def severity(text: str) -> Severity:
     """What --fail-on takes. Raises UsageError."""
     from kafkatool.engine.findings import Severity
-    from kafkatool.errors import UsageError
 
     for choice in Severity:
         if choice.label == text:
             return choice
-    known = ", ".join(choice.label for choice in Severity)
-    raise UsageError(f"--fail-on {text!r} is not known: {known}")
+    raise unknown_word("--fail-on", text, [choice.label for choice in Severity])
 
 
-EXIT_CODES = {
-    0: "done",
-    2: "usage, or nothing matched",
-    3: "the job could not be done or finished",
-    4: "findings at or above --fail-on",
-    5: "refused for safety",
-    130: "interrupted",
-    141: "the reader of our output went away",
-}
+def share(text: str) -> float:
+    """`5%` or `0.05` as a number between 0 and 1. Raises UsageError."""
+    from kafkatool.errors import UsageError
 
-
-def epilog(examples: dict[str, str], *codes: int) -> str:
-    """What every help text ends with: examples (command line -> what it does) and exit codes.
-
-    0, 2, 3, 130 and 141 belong to every command; `codes` names those it has besides.
-    """
-    lines = ["Examples:", ""]
-    for command, meaning in examples.items():
-        lines += [f"  # {meaning}", f"  {command}", ""]
-    lines += ["Exit codes:", ""]
-    lines += [f"  {code:<4} {EXIT_CODES[code]}" for code in sorted({0, 2, 3, 130, 141, *codes})]
-    # \b keeps the lines as they are.
-    return "\b\n" + "\n\n\b\n".join("\n".join(lines).split("\n\n"))
+    try:
+        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = 0.0
+    if not 0 < part <= 1:
+        raise UsageError(f"--sample {text!r} is not a share of the data: write for example 5% or 0.05")
+    return part

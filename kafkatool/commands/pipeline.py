@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafkatool.commands.command_line import epilog
+
 # In the order of `kafkatool pipeline --help`; each is a module `pipeline_…` beside this one.
 SUBCOMMANDS = {
     "run": "Audit log directories into Parquet tables, on Spark.",
@@ -9,3 +11,12 @@ SUBCOMMANDS = {
     "report": "Summarise an audit, or compare two.",
 }
 HELP = """Audit the logs of many brokers into Parquet tables, run after run, and compare two runs."""
+EPILOG = epilog(
+    {
+        "kafkatool pipeline collect -o /srv/parts/b1 b1=/var/lib/kafka/data": "on every broker",
+        "kafkatool pipeline run -o /srv/lake /srv/parts/*": "the parts of all brokers together",
+        "kafkatool pipeline report /srv/lake": "what is worth a look",
+    },
+    4,
+    5,
+)

@@ -7,15 +7,14 @@ from typing import Annotated
 import typer
 
 from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, JobsOpt, RawOpt, epilog, severity
-from kafkatool.commands.pipeline_options import AuditOptions
+from kafkatool.commands.pipeline_options import AuditOptions, RootOptions
 from kafkatool.commands.render import Format
-from kafkatool.errors import UsageError
 
 EPILOG = epilog(
     {
-        "kafkatool pipeline collect -o /tmp/part broker-1=/var/lib/kafka/data": "on the broker itself",
-        "kafkatool pipeline collect --max-rate 50M --jobs 1 -o /tmp/part b1=server.properties": "gently",
-        "kafkatool pipeline collect --format ndjson -o /srv/parts/b1 b1=/var/lib/kafka/data": "for scripts",
+        "kafkatool pipeline collect -o part broker-1=/var/lib/kafka/data": "on the broker itself",
+        "kafkatool pipeline collect --max-rate 50M -o part b1=server.properties": "gently",
+        "kafkatool pipeline collect --format ndjson -o part b1=/var/lib/kafka/data": "for scripts",
     },
     4,
     5,
@@ -23,15 +22,8 @@ EPILOG = epilog(
 
 
 def pipeline_collect(
+    where: RootOptions,
     *,
-    roots: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ROOT...",
-            show_default=False,
-            help="A log directory or server.properties; LABEL=ROOT names it in the tables.",
-        ),
-    ] = None,
     output: Annotated[
         str,
         typer.Option(
@@ -57,10 +49,8 @@ def pipeline_collect(
     from kafkatool.commands.pipeline_options import tell_run
     from kafkatool.engine.worker_pool import workers
 
-    if not roots:
-        raise UsageError("no ROOT given: name a log directory")
     least, talk = severity(fail_on), common.talk()
-    prepared = audit.prepared(roots, output, common)
+    prepared = audit.prepared(where.written(), output, common)
     with workers(jobs) as pool, talk.progress("collect", None) as advance:
         summary = prepared.run(pool, advance)
     raise typer.Exit(tell_run(summary, fmt, talk, least, raw=raw))

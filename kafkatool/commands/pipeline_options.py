@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import SetOpt
+from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
 from kafkatool.errors import ExitCode
 
@@ -35,6 +35,21 @@ RUN_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
+class RootOptions(PathOptions):
+    """Whose logs they are: roots may have labels."""
+
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ROOT...",
+            show_default=False,
+            help="A log directory, server.properties, a quoted glob, or what `pipeline collect` wrote; "
+            "LABEL=ROOT names it in the tables.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditOptions:
     """How logs are judged, and what is kept."""
 
@@ -44,19 +59,16 @@ class AuditOptions:
     now: Annotated[
         str | None,
         typer.Option(
+            "--at",
             "--now",
             metavar="TIME",
             show_default=False,
             help="The moment at which retention and compaction are judged; by default what the clock says.",
         ),
     ] = None
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config", metavar="FILE", show_default=False, help="Settings of topics, or a server.properties."
-        ),
-    ] = None
+    config: ConfigOpt = None
     settings: SetOpt = None
+    kafka_version: KafkaVersionOpt = None
     keep: Annotated[
         int, typer.Option("--keep", metavar="N", min=1, help="How many runs stay in the directory.")
     ] = 2
@@ -84,7 +96,7 @@ class AuditOptions:
     def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Found], Sources]:
         from kafkatool.commands.broker_options import BrokerOptions
 
-        broker = BrokerOptions(config=self.config)
+        broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
         return lambda home, found: broker.sources(home, found, paths, self.settings or [], guest)
 
 

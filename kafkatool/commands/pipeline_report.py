@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
+from kafkatool.commands.options import FailOnOpt, FormatOpt, RawOpt, TalkOptions, epilog, severity
 from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.errors import ExitCode
 
@@ -17,9 +17,7 @@ EPILOG = epilog(
     {
         "kafkatool pipeline report /srv/lake": "a line a topic, with what is worth a look",
         "kafkatool pipeline report /srv/lake /srv/lake/run-000006": "what is new since that run",
-        "kafkatool pipeline report --format ndjson LAKE OLDER | jq 'select(.kind == \"new_finding\")'": (
-            "new damage"
-        ),
+        "kafkatool pipeline report --format ndjson LAKE OLDER | grep new_finding": ("new damage"),
     },
     4,
 )
@@ -58,7 +56,7 @@ def pipeline_report(
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
-    common: CommonOptions,
+    common: TalkOptions,
 ) -> None:
     """Summarise an audit topic by topic; with OLDER, tell what has changed since.
 

@@ -7,17 +7,16 @@ from typing import Annotated
 import typer
 
 from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
-from kafkatool.commands.pipeline_options import AuditOptions
+from kafkatool.commands.pipeline_options import AuditOptions, RootOptions
 from kafkatool.commands.render import Format
 from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
-from kafkatool.errors import UsageError
 
 EPILOG = epilog(
     {
-        "kafkatool pipeline run --out /srv/lake a=/mnt/a/data b=/mnt/b/data": "two brokers' disks",
-        "kafkatool pipeline run --out /srv/lake '/mnt/brokers/*/data'": "many, each called by its path",
-        "kafkatool pipeline run --out /srv/lake /srv/parts/*": "what brokers have collected themselves",
-        "kafkatool pipeline run --spark spark://head:7077 --out /srv/lake /mnt/*/data": "on a cluster",
+        "kafkatool pipeline run -o /srv/lake a=/mnt/a/data b=/mnt/b/data": "two brokers' disks",
+        "kafkatool pipeline run -o /srv/lake '/mnt/brokers/*/data'": "many, each called by its path",
+        "kafkatool pipeline run -o /srv/lake /srv/parts/*": "what brokers have collected themselves",
+        "kafkatool pipeline run --spark spark://head:7077 -o /srv/lake /mnt/*/data": "on a cluster",
     },
     4,
     5,
@@ -25,20 +24,17 @@ EPILOG = epilog(
 
 
 def pipeline_run(
+    where: RootOptions,
     *,
-    roots: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ROOT...",
-            show_default=False,
-            help="A log directory, server.properties, a quoted glob, or what `pipeline collect` wrote; "
-            "LABEL=ROOT names it.",
-        ),
-    ] = None,
     output: Annotated[
         str,
         typer.Option(
-            "--out", metavar="LAKE", show_default=False, help="Where the tables are, run after run."
+            "-o",
+            "--output",
+            "--out",
+            metavar="LAKE",
+            show_default=False,
+            help="Where the tables are, run after run.",
         ),
     ],
     audit: AuditOptions,
@@ -59,11 +55,8 @@ def pipeline_run(
     """
     from kafkatool.commands.pipeline_options import tell_run
 
-    if not roots:
-        raise UsageError("no ROOT given: name log directories, or what `pipeline collect` wrote")
     least, talk = severity(fail_on), common.talk()
-    prepared = audit.prepared(roots, output, common)
-    where = SparkOptions(spark, conf)
-    with where.workers(0, None, talk, "audit", None) as (pool, advance):
+    prepared = audit.prepared(where.written(), output, common)
+    with SparkOptions(spark, conf).workers(0, None, talk, "audit", None) as (pool, advance):
         summary = prepared.run(pool, advance)
     raise typer.Exit(tell_run(summary, fmt, talk, least, raw=raw))

@@ -14,6 +14,7 @@ from kafkatool.format.names import parse_partition_directory
 if TYPE_CHECKING:
     from kafkatool.engine.plan import Applying, Plan, Step
     from kafkatool.engine.source import Guest
+    from kafkatool.engine.topic_settings import NumberSettings
 
 STEP_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -80,11 +81,13 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
 def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, do_apply: bool) -> None:
     """Apply a plan if that is wanted, and say what was done or would be needed."""
     from kafkatool.engine.fs import Disk
-    from kafkatool.engine.plan import apply
+    from kafkatool.engine.plan import apply, refuse_if_unsafe
 
     journal = None
     row = plan_row(plan, how, None)
-    if do_apply and plan.steps:
+    if do_apply and not plan.steps:  # scripts go on to what they do by hand
+        refuse_if_unsafe(plan, Disk(), how)
+    elif do_apply:
         with speak.progress("writing", sum(step.size for step in plan.steps)) as advance:
             journal = apply(plan, Disk(), how, advance)
     if fmt is Format.ndjson:
@@ -141,12 +144,18 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, int]:
-    """Numbers that --set says. Raises UsageError for a key without effect here, or a value Kafka refuses."""
+def parse_settings(given: Sequence[str], config: str | None, known: Sequence[str]) -> NumberSettings:
+    """What --set and --config say.
+
+    Raises UsageError for a key of --set without effect here, or a value Kafka refuses.
+    """
     from kafkatool.engine.config import keys_of
+    from kafkatool.engine.settings import read_config_file, topic_name_of
+    from kafkatool.engine.topic_settings import NumberSettings
     from kafkatool.format.release import NEWEST
 
-    found = {}
+    of_topic, server = ({}, None) if config is None else read_config_file(config, NEWEST)
+    found = {name: keys_of(NEWEST)[name].read_integer(of_topic[name]) for name in known if name in of_topic}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals:
@@ -154,4 +163,4 @@ def parse_settings(given: Sequence[str], known: Sequence[str]) -> dict[str, int]
         if key not in known:
             raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
         found[key] = keys_of(NEWEST)[key].read_integer(value)
-    return found
+    return NumberSettings(found, {topic_name_of(name): value for name, value in (server or {}).items()})

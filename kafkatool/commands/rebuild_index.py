@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
+from kafkatool.commands.options import (
+    CommonOptions,
+    ConfigOpt,
+    FailOnOpt,
+    FormatOpt,
+    PathOptions,
+    PlanOptions,
+    RawOpt,
+    epilog,
+    severity,
+)
 from kafkatool.commands.render import Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
+    from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.rebuild import Rebuilding, Rebuilt
     from kafkatool.engine.source import Guest
@@ -22,7 +33,7 @@ EPILOG = epilog(
         "kafkatool rebuild-index /var/lib/kafka/data/orders-0": "what is wrong or missing, and the plan",
         "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": "do it; originals are kept beside",
         "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": "a broker that is down",
-        "kafkatool rebuild-index --undo /var/lib/kafka/data/rebuild-index.kafkatool-1 --apply": "go back",
+        "kafkatool rebuild-index --undo /mnt/kept/rebuild-index.kafkatool-1 --apply": "go back",
     },
     4,
     5,
@@ -41,6 +52,8 @@ def rebuild_index(
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
+    config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
     """Make .index, .timeindex, .txnindex and producer snapshots from the log, where they are not right.
@@ -55,7 +68,7 @@ def rebuild_index(
     speak = common.talk()
     if plan.undo_instead(where, "rebuild-index", speak, fmt):
         return
-    work = _Work(common.guest(), speak, plan, force=force)
+    work = _Work(common.guest(), speak, plan, config, severity(fail_on), force=force)
     homes = work.find(where)
     with rows(fmt, STEP_COLUMNS, raw=raw) as out:
         for home in homes:
@@ -64,14 +77,24 @@ def rebuild_index(
 
 
 class _Work:
-    def __init__(self, how: Guest, speak: Talk, plan: PlanOptions, *, force: bool) -> None:
+    def __init__(
+        self,
+        how: Guest,
+        speak: Talk,
+        plan: PlanOptions,
+        config: str | None,
+        fail_on: Severity,
+        *,
+        force: bool,
+    ) -> None:
         from kafkatool.commands.plan_rows import now_ms, parse_settings
 
         self._guest = how
         self._talk = speak
         self._plan = plan
-        self._settings = parse_settings(plan.settings or [], [INTERVAL])
+        self._settings = parse_settings(plan.settings or [], config, [INTERVAL])
         self._force = force
+        self._fail_on = fail_on
         self._now_ms = now_ms()
         self.exit_code = ExitCode.OK
 
@@ -107,11 +130,8 @@ class _Work:
 
     def _how(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> Rebuilding:
         from kafkatool.engine.rebuild import Rebuilding
-        from kafkatool.engine.topic_settings import number_setting
 
-        interval = self._settings.get(INTERVAL)
-        if interval is None:
-            interval = number_setting(known, named.partition.topic, INTERVAL)
+        interval = self._settings.of(known, named.partition.topic, INTERVAL)
         return Rebuilding(self._now_ms, interval, self._force, named.bases)
 
     def _one(
@@ -140,5 +160,6 @@ class _Work:
         if part.damage:
             directory = os.path.basename(os.path.abspath(part.partition.path))
             self._talk.warn(f"{directory}: transactions and snapshots behind the damage are left as they are")
-            if self.exit_code is ExitCode.OK:
+            worst = max(damage.severity for _path, damage in part.damage)
+            if self.exit_code is ExitCode.OK and worst >= self._fail_on:
                 self.exit_code = ExitCode.FOUND

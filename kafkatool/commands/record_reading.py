@@ -56,6 +56,8 @@ class Reading:
     shown: int = 0
     failures: set[str] = field(default_factory=set)
     """What could not be read, as it was told."""
+    redacted: int = 0
+    """How many records were left out for what they tell."""
     stdin: str | None = None
     """Where standard input is kept; it is called `-`."""
     _place: Callable[[str], Place] = field(init=False)
@@ -66,7 +68,7 @@ class Reading:
     @property
     def takes_everything(self) -> bool:
         """Whether nothing was asked for that could leave something out."""
-        return self.chosen == RecordFilter()
+        return self.chosen == RecordFilter(leaves_out_secrets=self.chosen.leaves_out_secrets)
 
     def subjects(self, where: PathOptions) -> list[Subject]:
         """The partitions that were named; what could not be read of them is said."""
@@ -76,8 +78,11 @@ class Reading:
             self.fail(problem)
         subjects = list(subjects_of(found.homes, self.high_watermark))
         self._say_what_is_guessed(subjects)
-        if any(one.partition.topic == METADATA_TOPIC for one in subjects):
-            self.talk.warn(f"{METADATA_TOPIC}: may show credentials and sensitive configs")
+        is_secret = any(one.partition.topic == METADATA_TOPIC for one in subjects)
+        if is_secret and not self.chosen.leaves_out_secrets:
+            self.talk.warn(
+                f"{METADATA_TOPIC}: may show credentials and sensitive configs; --redact leaves them out"
+            )
         return subjects
 
     def topics(self, subjects: list[Subject]) -> list[str]:
@@ -127,7 +132,7 @@ class Reading:
 
     def rows(self, piece: Piece, *, counts: bool = True) -> Rows:
         """Which records of a piece are shown; those that a rule hides are counted."""
-        chosen = self._chosen(piece)
+        chosen = self._chosen(piece, counts=counts)
         if self.show_all:
             return chosen
         rule = piece.judged.rule[chosen]
@@ -138,7 +143,7 @@ class Reading:
         shown: Rows = chosen[rule == Rule.SHOWN]
         return shown
 
-    def _chosen(self, piece: Piece) -> Rows:
+    def _chosen(self, piece: Piece, *, counts: bool) -> Rows:
         """The same as RecordFilter.takes, for many at once; only content is looked at one by one."""
         columns, judged, chosen = piece.columns, piece.judged, self.chosen
         takes = np.ones(len(columns), dtype=np.bool_)
@@ -158,6 +163,9 @@ class Reading:
         if chosen.control is not None:
             takes &= (judged.is_control == (chosen.control is Control.only))[columns.batch]
         rows = np.flatnonzero(takes)
+        if chosen.leaves_out_secrets and self.place(piece.log.path).topic == METADATA_TOPIC:
+            every, rows = len(rows), _without_secrets(columns, rows)
+            self.redacted += every - len(rows) if counts else 0
         return self._with_content(columns, rows) if chosen.asks_for_content else rows
 
     def _with_content(self, columns: RecordColumns, rows: Rows) -> Rows:
@@ -194,6 +202,8 @@ class Reading:
         lost = self.hidden.counts[Rule.UNKNOWN]
         if lost:
             self.talk.warn(f"hidden: {lost} unknown, as the damage may hold the end of their transactions")
+        if self.redacted:
+            self.talk.note(f"left out, as they hold secrets: {self.redacted}")
         sentence = self.hidden.sentence()
         if sentence:
             self.talk.note(f"hidden, as from a consumer of committed records: {sentence}; --all shows them")
@@ -214,6 +224,13 @@ def visible_row(place: Place, piece: Piece, row: int, batch: Batch, record: Reco
         "above_high_watermark": bool(judged.above_high_watermark[row]),
         "below_log_start": bool(judged.below_log_start[row]),
     }
+
+
+def _without_secrets(columns: RecordColumns, rows: Rows) -> Rows:
+    from kafkatool.format.schema import holds_secrets
+
+    kept = [row for row in rows.tolist() if not holds_secrets(columns.key(row), columns.value(row))]
+    return np.array(kept, dtype=np.int64)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -7,16 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
+from kafkatool.commands.options import (
+    CommonOptions,
+    ConfigOpt,
+    FailOnOpt,
+    FormatOpt,
+    PathOptions,
+    PlanOptions,
+    RawOpt,
+    epilog,
+    severity,
+)
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster_view import Replicas
-    from kafkatool.engine.logdir import LogDir, Partition
+    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.logdir import Partition
     from kafkatool.engine.partitions import Home
-    from kafkatool.engine.recover_result import Recovered, Recovering
+    from kafkatool.engine.recover_result import Recovered
     from kafkatool.engine.source import Guest
     from kafkatool.engine.start_checks import StartChecks
 
@@ -32,7 +43,6 @@ EPILOG = epilog(
     5,
 )
 
-_SETTINGS = ("index.interval.bytes", "segment.index.bytes")
 EVENT_COLUMNS = (
     Column("partition_name", "PARTITION"),
     Column("segment", "SEGMENT", Look.number),
@@ -58,6 +68,8 @@ def recover(
     ] = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
+    fail_on: FailOnOpt = "degraded",
+    config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
     """Tell what a broker does at start-up after an unclean shutdown, and with --apply do it here.
@@ -72,7 +84,7 @@ def recover(
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):
         return
-    work = _Work(common.guest(), speak, plan, keep_after_damage)
+    work = _Work(common.guest(), speak, plan, keep_after_damage, config, severity(fail_on))
     work.find(where)
     for home in work.homes:
         work.recover(home, fmt, raw)
@@ -80,14 +92,24 @@ def recover(
 
 
 class _Work:
-    def __init__(self, how: Guest, speak: Talk, plan: PlanOptions, keep: str | None) -> None:
+    def __init__(
+        self,
+        how: Guest,
+        speak: Talk,
+        plan: PlanOptions,
+        keep: str | None,
+        config: str | None,
+        fail_on: Severity,
+    ) -> None:
         from kafkatool.commands.plan_rows import now_ms, parse_settings
+        from kafkatool.engine.broker_start import SETTINGS
 
         self._guest = how
         self._talk = speak
         self._plan = plan
-        self._settings = parse_settings(plan.settings or [], _SETTINGS)
+        self._settings = parse_settings(plan.settings or [], config, SETTINGS)
         self._keep = keep
+        self._fail_on = fail_on
         self._now_ms = now_ms()
         self.homes: list[Home] = []
         self.exit_code = ExitCode.OK
@@ -108,7 +130,7 @@ class _Work:
         if self._keep is not None and sum(len(home.partitions) for home in found.homes) != 1:
             raise UsageError("--keep-after-damage takes one partition")
         self.homes = found.homes
-        self._brokers = configured_brokers(where.paths or [])
+        self._brokers = configured_brokers(expansion.named)
 
     def recover(self, home: Home, fmt: Format, raw: bool) -> None:
         from kafkatool.commands.plan_rows import (
@@ -119,12 +141,17 @@ class _Work:
             write_row,
         )
         from kafkatool.engine.broker_dirs import siblings
+        from kafkatool.engine.broker_start import BrokerStart
         from kafkatool.engine.recover import as_plan
         from kafkatool.engine.start_checks import check_start
 
         log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in self.homes], self._brokers)
         checks = check_start(home.log_dir, self._guest, log_dirs, node_id)
-        self._read_cluster(home, log_dirs)
+        self._start = BrokerStart(log_dirs, self._guest, self._now_ms, self._settings)
+        self._node = home.log_dir.meta.node_id if home.log_dir.meta else None
+        self._fates = {
+            os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in home.log_dir.partitions
+        }
         done = self._all(home, checks)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
             self._tell_directory(home, checks, out, fmt)
@@ -140,34 +167,9 @@ class _Work:
             how = self._plan.applying(self._now_ms)
             conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 
-    def _read_cluster(self, home: Home, log_dirs: list[LogDir]) -> None:
-        """Who else has these partitions, and their settings, by the metadata that this broker has."""
-        from kafkatool.engine.assignment import fate_of
-        from kafkatool.engine.cluster_view import read_cluster_view
-        from kafkatool.engine.logdir import PartitionState
-        from kafkatool.engine.topic_settings import topic_settings
-
-        everything = [one for log_dir in log_dirs for one in log_dir.partitions]
-        metadata = [one for one in everything if one.state is PartitionState.METADATA]
-        self._cluster = read_cluster_view(metadata, self._guest)
-        self._known = topic_settings(os.path.dirname(metadata[0].path), self._guest) if metadata else {}
-        self._node = home.log_dir.meta.node_id if home.log_dir.meta else None
-        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
-        self._fates = {
-            os.path.normpath(one.path): fate_of(one, home.log_dir, log_dirs, self._cluster)
-            for one in home.log_dir.partitions
-        }
-
-    def _replicas(self, path: str) -> Replicas | None:
-        named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
-        if named is None:
-            return None
-        topic_id = self._topic_ids.get(os.path.normpath(path))
-        return self._cluster.replicas_of(named.topic, topic_id, named.partition)
-
     def _advise(self, one: Recovered) -> None:
         """Where another replica has every committed record, surgery is the second best."""
-        known = self._replicas(one.path)
+        known = self._start.replicas_at(one.path)
         if known is None:
             return
         in_sync, eligible = known.others_in_sync(self._node), known.others_eligible(self._node)
@@ -188,41 +190,17 @@ class _Work:
         with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
             for partition in [named.partition for named in home.partitions] + _deleted(home):
                 try:
-                    done.append(plan_recover(partition, self._how(partition, checks), self._guest))
+                    done.append(plan_recover(partition, self._start.how(partition, checks), self._guest))
                 except (FileNotFoundError, KafkatoolError) as error:
                     self._talk.warn(f"{partition.path}: {error}; left as it is")
                     self.exit_code = ExitCode.FAILED
                 advance(sum(segment.log.size for segment in partition.live_segments if segment.log))
         return done
 
-    def _how(self, partition: Partition, checks: StartChecks) -> Recovering:
-        from kafkatool.engine.logdir import PartitionState
-        from kafkatool.engine.recover_result import Recovering
-        from kafkatool.engine.topic_settings import is_tiered, number_setting
-
-        if partition.state is PartitionState.METADATA:  # no checkpoint and no setting speaks of it
-            return Recovering(self._now_ms)
-        key = (partition.topic or "", partition.partition or 0)
-        interval, index_bytes = (
-            self._settings[name]
-            if name in self._settings
-            else number_setting(self._known, partition.topic, name)
-            for name in _SETTINGS
-        )
-        return Recovering(
-            now_ms=self._now_ms,
-            recovery_point=checks.recovery_points.get(key, 0),
-            log_start=checks.log_starts.get(key, 0),
-            interval=interval,
-            max_index_bytes=index_bytes,
-            is_tiered=is_tiered(self._known, partition.topic),
-            is_beside_metadata=checks.has_metadata,
-        )
-
     def _tell_directory(self, home: Home, checks: StartChecks, out: Rows, fmt: Format) -> None:
         for what, reasons in (("refuse", checks.refusals), ("offline", checks.offline)):
             for reason in reasons:
-                self._found()
+                self._found(no_start=True)
                 out.write(_row(home.path, what, None, reason, fmt))
         for note in checks.notes:
             self._talk.warn(note)
@@ -233,10 +211,11 @@ class _Work:
             )
 
     def _tell(self, one: Recovered, out: Rows, fmt: Format) -> None:
+        replicas = self._start.replicas_at(one.path)
         for event in one.events:
             if event.what == "scan" and fmt is Format.table and not self._talk.verbose:
                 continue
-            row = _row(one.path, event.what, event.segment, event.message, fmt, self._replicas(one.path))
+            row = _row(one.path, event.what, event.segment, event.message, fmt, replicas)
             last = one.lost_to if event.what == "cut" else event.last_offset
             out.write(
                 {**row, "position": event.position, "first_offset": event.first_offset, "last_offset": last}
@@ -244,9 +223,9 @@ class _Work:
         if (fate := self._fates.get(os.path.normpath(one.path))) is not None:
             out.write(_row(one.path, fate.what, None, fate.message, fmt))
             if fate.is_bad:
-                self._found()
+                self._found(no_start=True)
         if one.loses or one.refusal is not None:
-            self._found()
+            self._found(no_start=not one.loses)
             self._advise(one)
         if one.cuts and self._keep is not None:
             self._salvage(one, out, fmt)
@@ -266,8 +245,12 @@ class _Work:
             )
             out.write({**row, "first_offset": txn.first_offset, "last_offset": txn.last_offset})
 
-    def _found(self) -> None:
-        if self.exit_code is ExitCode.OK:
+    def _found(self, *, no_start: bool) -> None:
+        """Records would be lost; or nothing but a start, or the use of a directory."""
+        from kafkatool.engine.findings import Severity
+
+        found = Severity.NO_START if no_start else Severity.LOSS
+        if self.exit_code is ExitCode.OK and found >= self._fail_on:
             self.exit_code = ExitCode.FOUND
 
 

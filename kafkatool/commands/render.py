@@ -1,17 +1,21 @@
 """Lines on a screen: NDJSON, CSV and plain columns to stdout, talk and progress to stderr.
 
-Results never depend on a terminal. The columns are our own, because a table that fits itself to a
-terminal cuts values; rich is imported only to paint progress, and only on a terminal.
+Results never depend on a terminal, but for the place where too long a line of a table is broken, and for the
+colour of its heading and of what is bad. The columns are our own, because others cut values to fit; rich is
+imported only to paint progress, on a terminal.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TextIO
+
+from kafkatool.commands.folding import fold, folded, terminal_width
 
 Row = Mapping[str, object]
 
@@ -185,6 +189,18 @@ class Column(NamedTuple):
     """What stands for null."""
 
 
+_HEADING = "1"
+_COLOURS = {"loss": "1;31", "no_start": "1;31", "degraded": "33", "note": "2"}
+"""How severities are painted, in the codes of a terminal."""
+_JUDGING = ("severity", "worst")
+"""The columns that hold one."""
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether somebody looks at it who can see colours, and wants to."""
+    return takes_escapes(stream) and not os.environ.get("NO_COLOR")
+
+
 class Rows(Protocol):
     """Where a command puts its rows, one after the other."""
 
@@ -197,7 +213,8 @@ class Table:
     """Plain columns under a heading.
 
     The first `sample` rows are held back to find the widths; with 0 the columns' own widths hold and every
-    row goes out at once. A longer value pushes the rest of its row aside and is never cut.
+    row goes out at once. A longer value pushes the rest of its row aside and is never cut. On a terminal that
+    is too narrow, rows take several lines.
     """
 
     def __init__(
@@ -214,13 +231,15 @@ class Table:
         self._sample = sample
         self._raw = raw
         self._how = how
+        self._paints = has_colour(out)
         self._held: list[list[str]] = []
         self._widths: list[int] | None = None
+        self._terminal = terminal_width(out)
 
     def write(self, row: Row) -> None:
         cells = [self._cell(column, row.get(column.key)) for column in self._columns]
         if self._widths is not None:
-            self._out.write(self._line(cells))
+            self._out.writelines(self._lines(cells))
             return
         self._held.append(cells)
         if len(self._held) >= self._sample:
@@ -233,20 +252,26 @@ class Table:
 
     def _release(self) -> None:
         titles = [column.title for column in self._columns]
-        lines = [titles, *self._held]
         self._widths = [
-            max(column.width, *(len(line[at]) for line in lines)) for at, column in enumerate(self._columns)
+            max(column.width, len(titles[at]), *(len(line[at]) for line in self._held))
+            for at, column in enumerate(self._columns)
         ]
-        self._out.writelines(map(self._line, lines))
+        self._groups = fold(self._widths, self._terminal)
+        self._out.writelines(self._lines(titles, is_heading=True))
+        for line in self._held:
+            self._out.writelines(self._lines(line))
         self._held.clear()
 
-    def _line(self, cells: list[str]) -> str:
+    def _lines(self, cells: list[str], *, is_heading: bool = False) -> Iterator[str]:
         assert self._widths is not None
-        padded = (
-            cell.ljust(width) if column.look in (Look.text, Look.time) else cell.rjust(width)
-            for cell, width, column in zip(cells, self._widths, self._columns, strict=True)
+        padded = list(map(_padded, cells, self._widths, self._columns))
+        if not self._paints:
+            return folded(padded, self._groups, self._terminal)
+        colours = (
+            _HEADING if is_heading else _COLOURS.get(cell) if column.key in _JUDGING else None
+            for cell, column in zip(cells, self._columns, strict=True)
         )
-        return "  ".join(padded).rstrip() + "\n"
+        return folded(padded, self._groups, self._terminal, list(map(_painted, padded, colours)))
 
     def _cell(self, column: Column, value: object) -> str:
         if value is None or value == "":
@@ -258,6 +283,28 @@ class Table:
         if column.look is Look.time and isinstance(value, int):
             return str(value) if self._raw else iso_time(value)
         return printable(str(value))
+
+
+def painted_heading(text: str, out: TextIO) -> str:
+    """A line that stands above others, for whoever sees colours."""
+    return _painted(text, _HEADING) if has_colour(out) else text
+
+
+def painted_severity(text: str, severity: str, out: TextIO) -> str:
+    """A text that tells of a severity, likewise."""
+    return _painted(text, _COLOURS.get(severity)) if has_colour(out) else text
+
+
+def _padded(cell: str, width: int, column: Column) -> str:
+    return cell.ljust(width) if column.look in (Look.text, Look.time) else cell.rjust(width)
+
+
+def _painted(text: str, colour: str | None) -> str:
+    """The text in a colour, without the blanks behind it: at the end of a line they are taken away."""
+    if colour is None:
+        return text
+    word = text.rstrip()
+    return f"\x1b[{colour}m{word}\x1b[0m{text[len(word) :]}"
 
 
 class Csv:
@@ -350,8 +397,8 @@ class Talk:
 
     @contextmanager
     def progress(self, label: str, total: int | None) -> Iterator[Advance]:
-        """A bar of bytes on stderr; nothing unless that is a terminal."""
-        if self.quiet or not self.show_progress or not _is_terminal(sys.stderr):
+        """A bar of bytes on stderr; nothing unless that is a terminal which can draw one."""
+        if self.quiet or not self.show_progress or not takes_escapes(sys.stderr):
             yield lambda amount: None
             return
         from rich.console import Console
@@ -362,15 +409,23 @@ class Talk:
         # stream: results only where that is the same terminal.
         console = Console(stderr=True, soft_wrap=True)
         is_shared = _is_terminal(sys.stdout)
-        with Progress(*shape, console=console, transient=True, redirect_stdout=is_shared) as bar:
-            task = bar.add_task(label, total=total)
-            yield lambda amount: bar.advance(task, amount)
+        try:
+            with Progress(*shape, console=console, transient=True, redirect_stdout=is_shared) as bar:
+                task = bar.add_task(label, total=total)
+                yield lambda amount: bar.advance(task, amount)
+        finally:
+            console.show_cursor(True)  # an interrupt may come between hiding it and being ready to show it
 
 
 def _say(message: str) -> None:
     # Nobody listening on stderr is no reason to stop working.
     with suppress(OSError, ValueError):
         print(printable(message), file=sys.stderr, flush=True)
+
+
+def takes_escapes(stream: TextIO) -> bool:
+    """Whether colour and moves of the cursor are understood there."""
+    return _is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kafkatool.commands.broker_options import BrokerOptions
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, PlanOptions, RawOpt, epilog
+from kafkatool.commands.options import (
+    CommonOptions,
+    FormatOpt,
+    JobsOpt,
+    PathOptions,
+    PlanOptions,
+    RawOpt,
+    epilog,
+)
 from kafkatool.commands.render import Column, Format, Row, Rows, Talk, rows
+from kafkatool.commands.retention_options import AskOptions
 from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
@@ -44,57 +53,11 @@ def retention(
     where: PathOptions,
     plan: PlanOptions,
     broker: BrokerOptions,
+    ask: AskOptions,
     *,
-    remote_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--remote-offset",
-            metavar="N",
-            show_default=False,
-            help="Highest offset in remote storage, for one partition of a tiered topic.",
-        ),
-    ] = None,
-    check_times: Annotated[
-        bool,
-        typer.Option(
-            "--check-times", help="Read every batch, and say where a time index does not tell its time."
-        ),
-    ] = False,
-    forecast: Annotated[
-        str | None,
-        typer.Option(
-            "--forecast",
-            metavar="DURATION",
-            show_default=False,
-            help="When segments go, and bytes over time, if records keep coming as they did for so long.",
-        ),
-    ] = None,
-    free: Annotated[
-        str | None,
-        typer.Option(
-            "--free",
-            metavar="SIZE",
-            show_default=False,
-            help="The smallest changes of settings that free this much, with the commands to set and undo.",
-        ),
-    ] = None,
-    move_to: Annotated[
-        str | None,
-        typer.Option(
-            "--move-to",
-            metavar="DIR",
-            show_default=False,
-            help="Move segments to DIR/TOPIC-PARTITION/ instead of renaming them to .deleted.",
-        ),
-    ] = None,
-    purge: Annotated[
-        bool,
-        typer.Option(
-            "--purge", help="Only unlink .deleted files older than file.delete.delay.ms; no way back."
-        ),
-    ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
+    jobs: JobsOpt = 0,
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
@@ -111,24 +74,21 @@ def retention(
     speak = common.talk()
     if plan.undo_instead(where, "retention", speak, fmt):
         return
-    modes = [forecast is not None, free is not None, purge, move_to is not None]
-    if sum(modes) > 1 or (plan.apply and (forecast or free)):
-        raise UsageError(
-            "--forecast, --free, --move-to and --purge go one at a time; the first two only tell"
-        )
+    ask.refuse_nonsense(plan)
     work = _Work(common.guest(), speak, plan, broker, fmt=fmt, raw=raw)
-    work.judge_with(remote_offset, check_times=check_times)
+    work.judge_with(ask.remote_offset, check_times=ask.check_times)
     work.find(where)
-    if purge:
+    if ask.purge:
         work.purge()
     else:
-        with where_to_run.workers(1, 1, speak, "reading", work.size) as (work.pool, work.advance):
-            if forecast is not None:
-                work.forecast(forecast)
-            elif free is not None:
-                work.free(free)
+        pool = where_to_run.workers(jobs, work.most_workers, speak, "reading", work.size)
+        with pool as (work.pool, work.advance):
+            if ask.forecast is not None:
+                work.forecast(ask.forecast)
+            elif ask.free is not None:
+                work.free(ask.free)
             else:
-                work.delete(move_to)
+                work.delete(ask.move_to)
     raise typer.Exit(work.exit_code)
 
 
@@ -150,6 +110,14 @@ class _Work:
     def size(self) -> int:
         """Bytes of all logs that are meant."""
         return sum(named.log_bytes for home in self._homes for named in home.partitions)
+
+    @property
+    def most_workers(self) -> int:
+        """More are not worth their start; without --check-times hardly anything is read."""
+        from kafkatool.engine.worker_pool import WORTH_A_WORKER
+
+        count = sum(len(home.partitions) for home in self._homes)
+        return min(count, self.size // WORTH_A_WORKER) if self._how.check_times else 1
 
     def judge_with(self, remote_offset: int | None, *, check_times: bool) -> None:
         """Settle the moment, and what nobody can read from the disk."""
@@ -173,7 +141,7 @@ class _Work:
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._fail(problem)
-        self._found, self._homes, self._paths = found, found.homes, where.paths or []
+        self._found, self._homes, self._paths = found, found.homes, expansion.named
         count = sum(len(home.partitions) for home in found.homes)
         if self._how.remote_offset is not None and count != 1:
             raise UsageError("--remote-offset takes one partition")
@@ -196,8 +164,8 @@ class _Work:
         from kafkatool.errors import KafkatoolError
 
         judged = []
-        sources, log_dir = self._sources(home), home.log_dir
-        asks = [JudgeAsk(one.partition, log_dir, sources, self._how, self._guest) for one in home.partitions]
+        sources, log_dir, guest = self._sources(home), home.log_dir, self._guest.one_of(self.pool.count)
+        asks = [JudgeAsk(one.partition, log_dir, sources, self._how, guest) for one in home.partitions]
         for ask, answer in in_order(self.pool, judge_one, asks):
             try:
                 judged.append(answer.result())

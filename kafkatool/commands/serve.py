@@ -22,9 +22,7 @@ EPILOG = epilog(
         "kafkatool serve --list /var/lib/kafka/data": "what would be served, and how far",
         "kafkatool serve --listen 127.0.0.1:0 --format ndjson orders-0": "one partition, on any free port",
         "kafkatool serve --rename orders-0.f00-delete=orders-before /var/lib/kafka/data": "a deleted topic",
-        "kafkatool serve --skip-damage --listen 0.0.0.0:9093 --tls-cert server.pem --users users data": (
-            "over a network, around damage"
-        ),
+        "kafkatool serve --listen 0.0.0.0:9093 --tls-cert server.pem --users users DIR": ("over a network"),
     },
     5,
 )

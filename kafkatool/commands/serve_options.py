@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.errors import Refused, UsageError
+from kafkatool.errors import Refused, UsageError, unknown_word
 
 if TYPE_CHECKING:
     import ssl
@@ -36,9 +36,9 @@ class ShownOptions:
         list[str] | None,
         typer.Option(
             "--include",
-            metavar="WORDS",
+            metavar="deleted|stray|future|internal",
             show_default=False,
-            help="Serve these too: deleted, stray, future, internal; several with commas.",
+            help="Serve these too; several with commas.",
         ),
     ] = None
     rename: Annotated[
@@ -92,7 +92,7 @@ class ShownOptions:
         words = [word.strip() for text in self.include or () for word in text.split(",") if word.strip()]
         for word in words:
             if word not in INCLUDABLE:
-                raise UsageError(f"--include {word!r} is not known: {', '.join(INCLUDABLE)}")
+                raise unknown_word("--include", word, INCLUDABLE)
         renames: dict[str, str] = {}
         for text in self.rename or ():
             directory, equals, topic = text.rpartition("=")
@@ -105,14 +105,13 @@ class ShownOptions:
 
     def serving(self, guest: Guest) -> Serving:
         """Raises UsageError."""
+        from kafkatool.commands.arguments import parse_high_watermark
         from kafkatool.engine.serve.partitions import Serving
 
-        wanted = self.high_watermark or ("checkpoint" if self.follow else "end")
-        if wanted not in ("checkpoint", "end") and not (wanted.isascii() and wanted.isdigit()):
-            raise UsageError(f"--high-watermark {wanted!r}: write checkpoint, end or an offset")
+        wanted = parse_high_watermark(self.high_watermark or ("checkpoint" if self.follow else "end"))
         return Serving(
             guest,
-            high_watermark=int(wanted) if wanted.isdigit() else None,
+            high_watermark=wanted if isinstance(wanted, int) else None,
             uses_checkpoint=wanted == "checkpoint",
             ignores_transactions=self.last_stable_offset is StableOffset.end,
             verifies=self.verify or self.skip_damage,

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.render import Format, Ndjson, Talk, human_size, stdout
+from kafkatool.commands.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
 from kafkatool.commands.serve_options import parse_address
 from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.partitions import find_partitions
@@ -57,7 +57,7 @@ class Session:
         self._guest = guest
         self._speak = speak
         self._rows = Ndjson(stdout()) if fmt is Format.ndjson else None
-        self._shows_status = speak.show_progress and not speak.quiet and sys.stderr.isatty()
+        self._shows_status = speak.show_progress and not speak.quiet and takes_escapes(sys.stderr)
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._committed = Committed(self._seed, network.offsets_file)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import BytesOpt, CommonOptions, RawOpt, epilog
+from kafkatool.commands.options import BytesOpt, CommonOptions, PathOptions, RawOpt, epilog
 from kafkatool.commands.render import BytesFormat, Column, Format, Look, Row, Talk, rows
 from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
@@ -17,16 +18,16 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool sql \"SELECT utf8(value) FROM records WHERE json(value, 'customer_id') = 42\" DIR": (
+        "kafkatool sql \"SELECT * FROM records WHERE json(value, 'customer') = 42\" DIR": (
             "all messages of a customer"
         ),
-        'kafkatool sql "SELECT topic, codec, sum(size) FROM batches GROUP BY ALL ORDER BY 3 DESC" DIR': (
+        'kafkatool sql "SELECT topic, codec, sum(size) FROM batches GROUP BY 1, 2" DIR': (
             "bytes by topic and codec"
         ),
-        'kafkatool sql --format parquet -o late "SELECT * FROM records WHERE timestamp > now()" DIR': (
-            "records from the future, as Parquet files"
+        'kafkatool sql --format parquet -o found "SELECT * FROM records" DIR': (
+            "all records that a consumer would get, as Parquet files"
         ),
-        'kafkatool sql --spark spark://head:7077 "SELECT count(*) FROM records" a=/mnt/a b=/mnt/b': (
+        'kafkatool sql --spark spark://h:7077 "SELECT count(*) FROM records" a=/a b=/b': (
             "on a cluster, over two brokers"
         ),
     },
@@ -43,6 +44,19 @@ class SqlFormat(StrEnum):
     parquet = "parquet"
 
 
+@dataclass(frozen=True, slots=True)
+class LabelledPaths(PathOptions):
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...",
+            show_default=False,
+            help="Log directories, partitions, files, server.properties or quoted globs; "
+            "LABEL=PATH names a root.",
+        ),
+    ] = None
+
+
 def sql(
     *,
     query: Annotated[
@@ -54,15 +68,7 @@ def sql(
             "json(bytes, 'a.b') read keys and values.",
         ),
     ],
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            show_default=False,
-            help="Log directories, partitions, files, server.properties or quoted globs; "
-            "LABEL=PATH names a root.",
-        ),
-    ] = None,
+    where: LabelledPaths,
     show_all: Annotated[
         bool,
         typer.Option(
@@ -89,19 +95,17 @@ def sql(
     has a row a segment. Filters on topic, partition, offset and timestamp spare the reading of what they rule
     out, and columns that the query does not name are not decoded. Nothing is ever changed.
     """
-    if not paths:
-        raise UsageError("no PATH given: name a log directory")
     if (fmt is SqlFormat.parquet) != (output is not None):
         raise UsageError(
             "--format parquet writes to a directory: both --format parquet and -o DIR, or neither"
         )
-    talk, guest = common.talk(), common.guest()
+    talk, guest, paths = common.talk(), common.guest(), where.written()
     _look_first(query, paths, guest, talk)
-    where = SparkOptions(spark, [*(f"{key}={value}" for key, value in _SETTINGS.items()), *(conf or [])])
-    with where.session(spark, talk) as session:
+    running = SparkOptions(spark, [*(f"{key}={value}" for key, value in _SETTINGS.items()), *(conf or [])])
+    with running.session(spark, talk) as session:
         from kafkatool.spark.queries import open_views, run_query, write_query
 
-        open_views(session, query, paths, show_all=show_all, cache_keep=guest.cache_keep)
+        open_views(session, query, paths, show_all=show_all, guest=guest)
         if output is not None:
             write_query(session, query, output)
             talk.note(f"{output}: written")
@@ -124,7 +128,9 @@ def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> Non
     if any(subject.partition.topic == METADATA_TOPIC for _root, subject in found.subjects) and (
         "records" in query.lower()
     ):
-        talk.warn(f"{METADATA_TOPIC}: may show credentials and sensitive configs")
+        talk.warn(
+            f"{METADATA_TOPIC}: may show credentials and sensitive configs; `kafkatool cat --redact` does not"
+        )
 
 
 def _show(table: Any, fmt: Format, how: BytesFormat, *, raw: bool) -> None:

@@ -22,7 +22,7 @@ from kafkatool.commands.options import (
 from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.engine.stats_by import By
-from kafkatool.errors import ExitCode, UsageError
+from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.stats_sheet import Style
@@ -37,9 +37,7 @@ EPILOG = epilog(
         "kafkatool stats --by topic --what-if zstd,lz4,gzip:9 server.properties": (
             "what other codecs would save"
         ),
-        "kafkatool stats --format ndjson DIR | jq 'select(.future_batches > 0) | .directory'": (
-            "where clocks are ahead"
-        ),
+        "kafkatool stats --format ndjson DIR | jq 'select(.future_batches > 0)'": ("where clocks are ahead"),
         "kafkatool stats --by topic --format csv DIR > topics.csv": "for a spreadsheet",
     },
     4,
@@ -54,14 +52,15 @@ class StatsOptions(CommonOptions):
     ] = False
 
 
-def stats(
-    where: PathOptions,
-    *,
-    by: Annotated[By, typer.Option("--by", help="What a row is about.")] = By.PARTITION,
+@dataclass(frozen=True, slots=True)
+class CountOptions:
+    """What is counted, and how much of it is told."""
+
+    by: Annotated[By, typer.Option("--by", help="What a row is about.")] = By.PARTITION
     deep: Annotated[
         bool,
         typer.Option("--deep", help="Decode every record too: keys, sizes, tombstones, ratios, exact times."),
-    ] = False,
+    ] = False
     what_if: Annotated[
         str | None,
         typer.Option(
@@ -71,22 +70,40 @@ def stats(
             help="Compress a sample of the batches again, and say what that would save: "
             "zstd,lz4,gzip,snappy,none; zstd:9 is level 9. In tables and NDJSON.",
         ),
-    ] = None,
+    ] = None
     now: Annotated[
         str | None,
         typer.Option(
+            "--at",
             "--now",
             metavar="TIME",
             show_default=False,
             help="Times after this one are in the future; by default what the clock says.",
         ),
-    ] = None,
+    ] = None
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=0, max=1000, help="How many keys and prefixes to list.")
-    ] = 10,
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Hashes instead of keys, and no prefixes.")
-    ] = False,
+    ] = 10
+    redact: Annotated[bool, typer.Option("--redact", help="Hashes instead of keys, and no prefixes.")] = False
+
+    def now_ms(self) -> int:
+        """What counts as now; the clock is asked after everything was listed, so that nothing is newer."""
+        from time import time_ns
+
+        from kafkatool.commands.arguments import parse_time
+
+        clock = time_ns() // 1_000_000
+        return clock if self.now is None else parse_time(self.now, clock)
+
+    def codecs(self) -> list[Choice]:
+        """What --what-if takes. Raises UsageError."""
+        return [] if self.what_if is None else _choices(self.what_if)
+
+
+def stats(
+    where: PathOptions,
+    *,
+    count: CountOptions,
     fmt: FormatOpt = Format.table,
     how: BytesOpt = BytesFormat.utf8,
     raw: RawOpt = False,
@@ -106,28 +123,18 @@ def stats(
     from kafkatool.engine.stats import Request, Statistics
 
     least = severity(fail_on)
-    choices = [] if what_if is None else _choices(what_if)
+    choices = count.codecs()
     speak, expansion = common.talk(), where.expand()
     run = Statistics(expansion.targets, common.guest())
     run.summary.failures += expansion.problems
     if not run.logs:
         raise UsageError(next(iter(run.summary.failures), "no log to read there"))
-    request = Request(_now(now), by, deep)
-    view = _View(run, request, choices, Style(raw, how, redact, top), speak)
+    request = Request(count.now_ms(), count.by, count.deep)
+    view = _View(run, request, choices, Style(raw, how, count.redact, count.top), speak)
     pool = where_to_run.workers(jobs, run.most_workers, speak, "stats", run.size)
     view.show(fmt, pool, sheets=common.verbose)
     _talk_of(run.summary, speak)
     raise typer.Exit(_exit_code(run.summary, least))
-
-
-def _now(text: str | None) -> int:
-    """What counts as now; the clock is asked after everything was listed, so that nothing is newer."""
-    from time import time_ns
-
-    from kafkatool.commands.arguments import parse_time
-
-    clock = time_ns() // 1_000_000
-    return clock if text is None else parse_time(text, clock)
 
 
 def _choices(text: str) -> list[Choice]:
@@ -140,7 +147,7 @@ def _choices(text: str) -> list[Choice]:
     for word in text.split(","):
         name, colon, level = word.strip().partition(":")
         if name not in codecs:
-            raise UsageError(f"--what-if {word!r} is not a codec: choose from {', '.join(codecs)}")
+            raise unknown_word("--what-if", word, codecs)
         choices.append(Choice(codecs[name], _level(name, level) if colon else None))
     return list(dict.fromkeys(choices))
 

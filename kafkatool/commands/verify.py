@@ -15,8 +15,10 @@ from kafkatool.commands.options import (
     JobsOpt,
     PathOptions,
     RawOpt,
+    SampleOpt,
     epilog,
     severity,
+    share,
 )
 from kafkatool.commands.render import Format, Rows, Talk
 from kafkatool.commands.spark_options import RunningPool, SparkOptions
@@ -57,15 +59,7 @@ def verify(
     deep: Annotated[
         bool, typer.Option("--deep", help="Decompress every batch and decode every record.")
     ] = False,
-    sample: Annotated[
-        str | None,
-        typer.Option(
-            "--sample",
-            metavar="SHARE",
-            show_default=False,
-            help="Read only this share of the data, for example 5%; the same share every time.",
-        ),
-    ] = None,
+    sample: SampleOpt = None,
     state: Annotated[
         str | None,
         typer.Option(
@@ -91,11 +85,11 @@ def verify(
     from kafkatool.engine.verify import Request, Verification
 
     least = severity(fail_on)
-    share = None if sample is None else _share(sample)
-    if state is not None and share is not None:
+    part = None if sample is None else share(sample)
+    if state is not None and part is not None:
         raise UsageError("--state remembers whole segments, --sample reads parts of them: choose one")
     speak, expansion = common.talk(), where.expand()
-    request = Request(deep=deep, sample=share, guest=common.guest())
+    request = Request(deep=deep, sample=part, guest=common.guest())
     run = Verification(expansion.targets, request, _scrub(state, deep))
     run.summary.failures += expansion.problems
     if not run.places and not run.log_dirs:
@@ -104,17 +98,6 @@ def verify(
     _show(run, fmt, pool, every=common.verbose, raw=raw, deep=deep)
     _talk_of(run.summary, speak)
     raise typer.Exit(_exit_code(run.summary, least))
-
-
-def _share(text: str) -> float:
-    """`5%` or `0.05` as a number between 0 and 1. Raises UsageError."""
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise UsageError(f"--sample {text!r} is not a share of the data: write for example 5% or 0.05")
-    return share
 
 
 def _scrub(path: str | None, deep: bool) -> Scrub | None:

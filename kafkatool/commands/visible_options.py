@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.filters import RecordFilter
@@ -49,13 +47,20 @@ class VisibleOptions:
         typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to take, inflated too."),
     ] = "64M"
 
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="Leave out records of the cluster's metadata that hold credentials or secrets."
+        ),
+    ] = False
+
     def reading(self, chosen: RecordFilter, common: CommonOptions) -> Reading:
         """Raises UsageError."""
         from kafkatool.commands.arguments import parse_size
         from kafkatool.commands.record_reading import Reading
 
         return Reading(
-            chosen=chosen,
+            chosen=replace(chosen, leaves_out_secrets=self.redact),
             show_all=self.show_all,
             max_batch_size=parse_size(self.max_batch_size),
             high_watermark=self._high_watermark(),
@@ -64,12 +69,10 @@ class VisibleOptions:
         )
 
     def _high_watermark(self) -> int | None:
+        from kafkatool.commands.arguments import parse_high_watermark
         from kafkatool.engine.visibility import LOG_END
 
-        if self.high_watermark == "checkpoint":
-            return None
-        if self.high_watermark == "end":
-            return LOG_END
-        if self.high_watermark.isascii() and self.high_watermark.isdigit():
-            return int(self.high_watermark)
-        raise UsageError(f"--high-watermark {self.high_watermark!r}: write checkpoint, end or an offset")
+        wanted = parse_high_watermark(self.high_watermark)
+        if isinstance(wanted, int):
+            return wanted
+        return None if wanted == "checkpoint" else LOG_END

@@ -1,30 +1,43 @@
-"""How `cat` goes through partitions: once, or round by round for ever."""
+"""How `cat` and `export` go through partitions: once, or round by round for ever."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from kafkatool.commands.cat_output import Printer
-from kafkatool.commands.record_reading import Reading
+from kafkatool.commands.record_reading import Reading, Rows
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.read_subject import Subject, logs_of
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Source, open_source
 from kafkatool.engine.tail import find_tail
-from kafkatool.engine.visible_records import Bad, RecordStream, Start
+from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
 from kafkatool.errors import KafkatoolError
 
 POLL_S = 0.25
 
 
-class Rounds:
-    """Prints partitions until there is no more, the limit is reached, or somebody interrupts."""
+class Taker(Protocol):
+    """Takes some of a piece's records."""
 
-    def __init__(self, reading: Reading, printer: Printer, limit: int | None) -> None:
+    def write(self, piece: Piece, rows: Rows) -> None: ...
+
+
+class Rounds:
+    """Hands out partitions until there is no more, the limit is reached, or somebody interrupts."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        taker: Taker,
+        limit: int | None,
+        advance: Callable[[int], None] | None = None,
+    ) -> None:
         self.reading = reading
-        self.printer = printer
+        self._taker = taker
         self._left = limit
+        self._advance = advance
         self._skip: dict[RecordStream, int] = {}
 
     def once(self, subjects: list[Subject], tail: int | None) -> None:
@@ -36,7 +49,12 @@ class Rounds:
                 self._round(stream)
 
     def for_ever(
-        self, subjects: list[Subject], tail: int | None, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        subjects: list[Subject],
+        tail: int | None,
+        flush: Callable[[], None],
+        *,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         found = [self._stream(subject, tail, follows=True) for subject in subjects]
         streams = [stream for stream in found if stream is not None]
@@ -45,7 +63,7 @@ class Rounds:
                 self._round(stream)
                 if self._is_spent:
                     return
-            self.printer.flush()
+            flush()
             sleep(POLL_S)
             for stream in streams:
                 stream.look_again()
@@ -70,7 +88,7 @@ class Rounds:
                 rows = rows[: self._left]
                 self._left -= len(rows)
             if len(rows):
-                self.printer.write(found, rows)
+                self._taker.write(found, rows)
                 self.reading.shown += len(rows)
             if self._is_spent:
                 return
@@ -78,12 +96,12 @@ class Rounds:
     def _stream(self, subject: Subject, tail: int | None, *, follows: bool) -> RecordStream | None:
         """From the start, or from where the last rows begin; None where there are none and never will."""
         if tail is None:
-            return self.reading.stream(subject, follows=follows)
+            return self.reading.stream(subject, follows=follows, advance=self._advance)
         found = tail_start(self.reading, subject, tail)
         if found is None:
             return self.reading.stream(subject, follows=True) if follows else None
         start, skip = found
-        stream = self.reading.stream(subject, start=start, follows=follows)
+        stream = self.reading.stream(subject, start=start, follows=follows, advance=self._advance)
         self._skip[stream] = skip
         return stream
 

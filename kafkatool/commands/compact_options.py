@@ -1,0 +1,82 @@
+"""What `compact` can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from kafkatool.commands.options import PlanOptions
+from kafkatool.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class PassOptions:
+    """How much is cleaned, and what becomes of it."""
+
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            "--passes", metavar="N", min=1, show_default=False, help="So many passes; one if not said."
+        ),
+    ] = None
+    until_stable: Annotated[
+        bool, typer.Option("--until-stable", help="Passes until nothing is left to clean.")
+    ] = False
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            show_default=False,
+            help="Only tell what becomes of every record of this key: text, hex:… or base64:…",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Only tell the N keys, and beginnings of keys, of which most records go.",
+        ),
+    ] = None
+    write_to: Annotated[
+        str | None,
+        typer.Option(
+            "--write-to",
+            metavar="DIR",
+            show_default=False,
+            help="Write compacted partitions as DIR/TOPIC-PARTITION/.",
+        ),
+    ] = None
+
+    memory: Annotated[
+        str,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="For the map of keys, 40 bytes each. Beyond it keys are read in parts: with --spark on all "
+            "executors, else one after another.",
+        ),
+    ] = "1G"
+
+    @property
+    def most(self) -> int | None:
+        return None if self.until_stable else self.passes or 1
+
+    @property
+    def memory_bytes(self) -> int:
+        """Raises UsageError."""
+        from kafkatool.commands.arguments import parse_size
+
+        return parse_size(self.memory)
+
+    def refuse_nonsense(self, plan: PlanOptions) -> None:
+        """Raises UsageError."""
+        if self.passes and self.until_stable:
+            raise UsageError("--passes and --until-stable exclude each other")
+        if sum((plan.apply, self.write_to is not None, self.key is not None, self.top is not None)) > 1:
+            raise UsageError("--apply, --write-to, --key and --top go one at a time")

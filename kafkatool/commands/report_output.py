@@ -1,0 +1,38 @@
+"""Where a report goes: to standard output as it comes, or to a file that is there only when it is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from kafkatool.commands.render import stdout
+from kafkatool.errors import KafkatoolError, UsageError
+
+Write = Callable[[Iterable[str]], None]
+
+
+@contextmanager
+def opened(out: str | None) -> Iterator[Write]:
+    """What takes pieces of text. Raises KafkatoolError before anything is read in vain."""
+    if out in (None, "-"):
+        yield stdout().writelines
+        return
+    from kafkatool.engine.export_output import Sink
+    from kafkatool.engine.fs import Disk
+
+    path = os.path.realpath(str(out))
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise UsageError(f"{out}: is no plain file; -o - writes to standard output")
+    try:
+        opened_sink = Sink(Disk(), path)
+    except OSError as error:
+        raise KafkatoolError(f"{out}: {error.strerror}") from None
+    with opened_sink as sink:
+
+        def write(pieces: Iterable[str]) -> None:
+            for piece in pieces:
+                sink.write(piece.encode("utf-8", "backslashreplace"))
+            sink.commit()
+
+        yield write
