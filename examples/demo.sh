@@ -74,8 +74,14 @@ table kafkatool stats --deep "$dir/orders-0"
 say "Where does a consumer begin that asks for a moment? Step by step:"
 show kafkatool lookup --time 2026-03-01T09:02:00Z --explain "$dir/clicks-0"
 
+say "Will a broker start on it, and what would it lose?"
+show kafkatool doctor --elsewhere "$dir"
+
 say "Is anything wrong here? Every batch and every side file is checked."
 show kafkatool verify "$dir"
+
+say "All of it in one page, for the ticket: no payloads, no script, no network."
+show kafkatool report -o "$dir-report.html" "$dir"
 
 say "Where exactly? Damage is a row in its place; the walk goes on behind it."
 table kafkatool dump-log --format table "$dir/clicks-1"
@@ -97,6 +103,12 @@ rm -rf "$copy" "$copy-saved"
 
 say "What would a broker delete with a retention of an hour, and why not the rest?"
 table kafkatool retention --at 2026-03-01T10:04:00Z --set retention.ms=3600000 "$dir/orders-0" "$dir/clicks-0"
+
+say "What would the log cleaner make of a log, if it were compacted?"
+table kafkatool compact --set cleanup.policy=compact --at 2026-03-01T10:00:00Z "$dir/orders-0"
+
+say "What would clients see, if kafkatool served this disk to kcat, or to your own programs?"
+table kafkatool serve --list "$dir"
 
 say "What of it is in memory, and would the group billing have to wait for the disk?"
 table kafkatool cache-map --groups "$dir/orders-0"
