@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# One more than the cores that most machines have at least: many tests wait for a broker.
+JOBS ?= 3
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint peers soak man transcripts fixtures bench wheel clean
+.PHONY: help demo test lint peers soak man transcripts fixtures bench sdist wheel bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -42,7 +43,7 @@ $(VENV)/installed-spark: $(NEEDS) | $(VENV)/installed
 		echo "Installing Spark into $(VENV)" >&2; $(INSTALL) --editable '.[spark]'; fi
 	@touch $@
 
-demo: $(VENV)/installed $(VENV)/installed-spark ## write a sample log directory and show every command on it
+demo: $(VENV)/installed $(VENV)/installed-spark ## write a sample log directory and show the commands at work on it
 	@rm -rf build/sample && mkdir -p build
 	@$(BIN)/python examples/sample_log_dir.py build/sample
 	@cd build && PATH="$(CURDIR)/$(BIN):$$PATH" sh ../examples/demo.sh sample
@@ -71,10 +72,13 @@ soak: $(VENV)/installed-dev peers ## the long matrices, and every test without t
 	@$(BIN)/pytest -m soak -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 	@$(if $(PYTEST_ARGS),,KAFKATOOL_PURE=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup)
 
-man: $(VENV)/installed ## write the man pages anew from the commands
+man: $(VENV)/installed ## write the man pages and completions anew from the commands
 	@$(BIN)/python man/generate.py
+	@$(BIN)/kafkatool completion bash > completions/kafkatool.bash
+	@$(BIN)/kafkatool completion zsh > completions/_kafkatool
+	@$(BIN)/kafkatool completion fish > completions/kafkatool.fish
 
-transcripts: $(VENV)/installed ## run the shell examples of the README and write down what they print
+transcripts: $(VENV)/installed ## run the shell examples of README and tour, and write down what they print
 	@$(BIN)/python -m tests.transcripts
 
 fixtures: $(VENV)/installed-dev peers ## make the fixtures anew with real brokers (some minutes)
@@ -83,8 +87,14 @@ fixtures: $(VENV)/installed-dev peers ## make the fixtures anew with real broker
 bench: $(VENV)/installed-dev peers ## the table of ratios, into benchmarks/RESULTS.md (BENCH_ARGS=--quick: a minute)
 	@$(BIN)/python -m benchmarks --results benchmarks/RESULTS.md $(BENCH_ARGS)
 
-wheel: | $(BIN)/python ## build dist/*.whl
-	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+sdist: $(VENV)/installed-dev ## build dist/*.tar.gz, the sources: the same bytes wherever it is done
+	@$(BIN)/python -m release.build sdist dist
+
+wheel: $(VENV)/installed-dev ## build dist/*.whl with the kernel, and the sources it is built from
+	@$(BIN)/python -m release.build wheel dist
+
+bundle: $(VENV)/installed-dev ## build the directory and tarball for hosts without Python (EXTRAS=arrow: with Parquet)
+	@$(BIN)/python -m release.bundle dist $(EXTRAS)
 
 clean: ## remove everything that was made here; the peers stay in their cache
 	rm -rf $(VENV) build dist *.egg-info kafkatool/format/kernel/compiled.c kafkatool/format/kernel/compiled.*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

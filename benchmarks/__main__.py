@@ -92,7 +92,7 @@ def _measure(comparison: Comparison, rounds: int) -> Iterator[tuple[str, bool]]:
 def _line(row: Row, peer: str, ours: Times, theirs: Times) -> tuple[str, bool]:
     if row.at_most is not None:
         share = ours.seconds / theirs.seconds
-        ratio, promised, keeps = f"{share:.2f} of it", f"at most {row.at_most}", share <= row.at_most
+        ratio, promised, keeps = f"{share:.2f} of it", f"at most {row.at_most:.3g}", share <= row.at_most
     else:
         times, wanted = theirs.seconds / ours.seconds, row.at_least
         ratio, promised = f"{times:.2f}x", "" if wanted is None else f"{wanted:g}x"

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import Program, Runner, Sample
+from kafkatool.format.names import segment_file
 from tests.kafka.broker import Broker
 from tests.kafka.peers import NEWEST, classpath, require_java
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 RECORDS = 2_000_000
 BATCH_BYTES = 16_317
 """Of a batch of 129 records with 16-byte keys and 100-byte values."""
+MADE_BEFORE = 1 << 30
+"""Bytes of memory for records that are there before the clock starts."""
+SPARSE_EACH, SPARSE_SIZE = 100, 200 << 20
+"""Files of a partition, and bytes that each claims to have."""
 SYNC_EVERY = 4096
 """Batches, 64 MiB: then the log's fsync of three files weighs little against that of their data."""
 
@@ -40,17 +45,22 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
     place = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=inputs.directory)))
     whole = inputs.size * 2
     ours = [
-        Row("append, every record encoded, one core", job("append", place), None, 1.0),
-        Row("append, every record encoded, 64 batches at once", job("append-many", place), None, 1.0),
+        Row("append, every record encoded, one core", job("append", place), None, 1.0, MADE_BEFORE),
+        Row(
+            "append, every record encoded, 64 batches at once",
+            job("append-many", place),
+            None,
+            1.0,
+            MADE_BEFORE,
+        ),
     ]
     yield Comparison(f"a second for a million records ({RECORDS:,})", lambda: Sample(RECORDS / 1e6, 0), ours)
-    encoded = Row(
-        "append, encoded before, 64 batches at once", job("append-encoded", place, whole), None, 1 / 0.7
-    )
-    single = Row("append, encoded before, one by one", job("append-single", place, whole))
+    many = job("append-encoded", place, whole)
+    encoded = Row("append, encoded before, 64 batches at once", many, None, 1 / 0.7, MADE_BEFORE)
+    single = Row("append, encoded before, one by one", job("append-single", place, whole), memory=MADE_BEFORE)
     yield Comparison("bare writes of the same 16 KiB blocks", job("write", place, whole), [encoded, single])
     if shutil.which("fio"):
-        synced = Row("append, fsync each 64 MiB", job("append-synced", place, whole), None, 1.15)
+        synced = Row("append, fsync each 64 MiB", job("append-synced", place, whole), None, 1.15, MADE_BEFORE)
         yield Comparison("fio, the same pattern", fio(place, whole, SYNC_EVERY), [synced])
         large = max(whole, 2 * dirty_limit()) if inputs.size >= 1 << 29 else whole
         beyond = Row(
@@ -58,6 +68,7 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
             job("append-closed", place, large),
             None,
             1.15,
+            MADE_BEFORE,
         )
         yield Comparison("fio, the same pattern", fio(place, large, 0), [beyond])
     yield Comparison(
@@ -69,6 +80,22 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
             f"map {len(list(files.iterdir()))} files, half of them in memory", job("map", files), None, 1.2
         )
         yield Comparison("vmtouch", vmtouch(files), [row])
+        yield _sparse(inputs, Comparison, Row)
+
+
+def _sparse(inputs: Inputs, make: Any, row: Any) -> Any:
+    """A whole run of ours over far more files than a broker has, beside vmtouch on a few of them."""
+    partitions = 500 if inputs.size >= 1 << 29 else 10
+    directory = sparse_files(inputs.directory / f"cache-map-{partitions}", partitions)
+    size = partitions * SPARSE_EACH * SPARSE_SIZE
+    title = f"cache-map of {partitions * SPARSE_EACH:,} sparse files, {size / 1e12:.1f} TB"
+    ours = Program([sys.executable, "-m", "kafkatool", "cache-map", str(directory)]).run
+    few = vmtouch(directory / "sparse-0")
+
+    def peer() -> Sample:
+        return Sample(few().seconds * partitions, 0)
+
+    return make(f"vmtouch, {partitions} times that of {SPARSE_EACH} files", peer, [row(title, ours)])
 
 
 def dirty_limit() -> int:
@@ -132,6 +159,17 @@ def perf_test(cleanup: ExitStack) -> Runner:
         return Sample(RECORDS / float(rate), 0)
 
     return run
+
+
+def sparse_files(directory: Path, partitions: int) -> Path:
+    """Segments that take no room."""
+    for number in range(partitions):
+        partition = directory / f"sparse-{number}"
+        partition.mkdir(parents=True, exist_ok=True)
+        for at in range(SPARSE_EACH):
+            with (partition / segment_file(at * 1_000_000, ".log")).open("ab") as file:
+                file.truncate(SPARSE_SIZE)
+    return directory
 
 
 def half_resident_files(directory: Path, size: int) -> Path:

@@ -87,7 +87,48 @@ def test_help_is_a_command_too(words: list[str]) -> None:
 def test_help_about_nothing_is_a_usage_error() -> None:
     asked = run("help", "verfy")
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert "Did you mean 'verify'?" in asked.stderr
+    assert asked.stderr == (
+        "kafkatool: no such command 'verfy'; did you mean 'verify'? see kafkatool --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("dumplog", "'dump-log'"),
+        ("bench apend", "'append'"),
+        ("--vershun", "'--version'"),
+        ("ls --formt table .", "'--format'"),
+        ("bench append --reord-size 5 .", "'--record-size'"),
+        ("ls --format jsonl .", "'ndjson'"),
+        ("ls --sort sise .", "'size'"),
+        ("cat --control onyl .", "'only'"),
+        ("verify --fail-on los .", "'loss'"),
+        ("verify --cache kep .", "'keep'"),
+        ("dump-log --compat 4.30 .", "'4.3'"),
+        ("compact --high-watermark chekpoint .", "'checkpoint'"),
+        ("cat --high-watermark edn .", "'end'"),
+        ("ls --state sray .", "'stray'"),
+        ("stats --what-if zstt .", "'zstd'"),
+        ("serve --include deletd .", "'deleted'"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(
+    typed: str, meant: str, tmp_path: Path
+) -> None:
+    log_dir = write_log_dir(tmp_path / "data")
+    asked = run(*(log_dir if word == "." else word for word in typed.split()))
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert asked.stderr.startswith("kafkatool: ")
+    assert asked.stderr.count("\n") == 1
+    assert f"did you mean {meant}?" in asked.stderr
+
+
+def test_what_resembles_nothing_is_answered_without_a_guess() -> None:
+    for typed in ("xyzzy", "ls --xyzzy", "ls --format xyzzy .", "verify --fail-on xyzzy ."):
+        asked = run(*typed.split())
+        assert (asked.returncode, asked.stdout) == (2, "")
+        assert "did you mean" not in asked.stderr
 
 
 def test_usage_errors_are_2() -> None:
@@ -124,17 +165,6 @@ def test_an_interrupt_while_starting_is_silent_too() -> None:
     program = "import os, signal, kafkatool.__main__; os.kill(os.getpid(), signal.SIGINT)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
-
-
-def test_completion_is_offered() -> None:
-    environment = {
-        **os.environ,
-        "_KAFKATOOL_COMPLETE": "complete_bash",
-        "COMP_WORDS": "kafkatool l",
-        "COMP_CWORD": "1",
-    }
-    result = subprocess.run(KAFKATOOL, env=environment, capture_output=True, text=True, check=False)
-    assert "ls" in result.stdout.split()
 
 
 @pytest.mark.parametrize("words", [["--help"], ["ls", "--help"], ["--version"], ["ls", "."]])

@@ -1,4 +1,4 @@
-"""Shell transcripts in Markdown: README.md and `tests/commands/transcripts/` are run, lest they rot.
+"""Shell transcripts in Markdown: README, tour and `tests/commands/transcripts/` are run, lest they rot.
 
 In a ```console block, `$ ` begins a command, and what follows is what it printed, stderr included. Commands
 run with bash, in a directory that holds `sample`, written by `examples/sample_log_dir.py`. Blocks that
@@ -14,29 +14,45 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 _OF_THE_DISK = "ALLOCATED|LEFTOVERS|(?:RESIDENT|SHARE|INDEXES|DIRTY)(?=.*  MAP$)"
 ROOT = Path(__file__).parent.parent
 Play = Callable[[str, Path], Iterator[str]]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 PER_COMMAND = Path(__file__).parent / "commands" / "transcripts"
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 
 def transcripts() -> list[Path]:
     """The files that hold any."""
-    return [ROOT / "README.md", *sorted(PER_COMMAND.glob("*.md"))]
+    return [*PAGES, *sorted(PER_COMMAND.glob("*.md"))]
 
 
-def prepare(directory: Path) -> None:
-    """Make the directory that commands run in."""
+_PROGRAM = (sys.executable, "-m", "kafkatool")
+
+
+def prepare(directory: Path, program: Sequence[str | Path] = _PROGRAM) -> None:
+    """Make the directory that commands run in, with this program as `kafkatool`."""
+    write_sample(directory / "sample")
+    write_programs(directory, program)
+
+
+def write_sample(path: Path) -> None:
+    """The log directory of the examples."""
     script = ROOT / "examples" / "sample_log_dir.py"
-    subprocess.run([sys.executable, script, directory / "sample"], env=_environment(directory), check=True)
+    subprocess.run([sys.executable, script, path], env=environment(path.parent), check=True)
+
+
+def write_programs(directory: Path, program: Sequence[str | Path] = _PROGRAM) -> None:
+    """The commands of this tree, and the Python that runs them, where `environment` finds them."""
     (directory / "bin").mkdir()
-    shim = directory / "bin" / "kafkatool"
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kafkatool "$@"\n')
-    shim.chmod(0o755)
+    for name, words in {"kafkatool": program, "python3": (sys.executable,)}.items():
+        shim = directory / "bin" / name
+        shim.write_text(f'#!/bin/sh\nexec {" ".join(quote(str(word)) for word in words)} "$@"\n')
+        shim.chmod(0o755)
 
 
 def replay(text: str, directory: Path, *, play: Play | None = None, on_spark: bool = False) -> str:
@@ -63,6 +79,7 @@ def mask(text: str) -> str:
     text = re.sub(r'(allocated":|bytes_free":)\d+', r"\1N", text)
     text = re.sub(r", [\d.]+[BKMGTP] free;", ", N free;", text)
     text = re.sub(r'((resident|dirty|writeback|evicted)_(pages|size)":)\d+', r"\1N", text)
+    text = re.sub(r'(resident_ranges":)\[.*?\]+(?=[,}])', r"\1N", text)
     text = re.sub("[░▒▓]", "█", text)
     return "\n".join(_mask_columns(text.splitlines()))
 
@@ -74,7 +91,7 @@ def _play(block: str, directory: Path) -> Iterator[str]:
         done = subprocess.run(
             ["bash", "-c", f"(exit {last_code})\n{command}"],
             cwd=directory,
-            env=_environment(directory),
+            env=environment(directory),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
@@ -83,7 +100,8 @@ def _play(block: str, directory: Path) -> Iterator[str]:
         yield f"$ {command}\n{done.stdout.decode()}".replace(str(directory.resolve()), "/path/to")
 
 
-def _environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path) -> dict[str, str]:
+    """What commands run with, and nothing of what the tests run with."""
     return {
         "PATH": f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -114,6 +132,10 @@ def main() -> None:
             after = replay(replay(before, Path(name)), Path(name), on_spark=True)
             if mask(after) != mask(before):  # another machine has other free space, and nothing to tell by it
                 path.write_text(after)
+        from tests.library_examples import LIBRARY
+        from tests.library_examples import replay as replay_library
+
+        LIBRARY.write_text(replay_library(LIBRARY.read_text(), Path(name)))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import pytest
 
 from tests.cli import Run, run
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.test_plan import locked, read_tree
 from tests.engine.transaction_logs import set_limits
 from tests.engine.transaction_states import state, write_states
+from tests.log_dirs import locked, read_tree
 
 COMPACT = ("--set", "cleanup.policy=compact")
 CERTAIN = (
@@ -156,7 +156,7 @@ def test_a_copy_is_never_written_into_the_log_directory(log: CleanLog) -> None:
 
 
 def test_little_memory_makes_no_difference(log: CleanLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkatool.engine.compaction.map_in_parts.FEWEST_KEYS", 1)
+    monkeypatch.setattr("kafkatool.engine.compaction.key_room.FEWEST_KEYS", 1)
     words = ("compact", "--format", "ndjson", "--set", "cleanup.policy=compact", "--at", "20000")
     whole, parts = (run(*words, "--memory", size, str(log.directory)) for size in ("1G", "41"))
     assert whole.exit_code == parts.exit_code == 0

@@ -281,17 +281,6 @@ def test_nothing_that_matches_is_2(partition: Path, tmp_path: Path) -> None:
     assert "nothing matches" in export("--key", "nobody", "-o", tmp_path / "x.csv", partition, code=2)
 
 
-def test_without_pyarrow_it_says_what_to_install(partition: Path, tmp_path: Path) -> None:
-    script = "import sys; sys.modules['pyarrow'] = None; from kafkatool.cli import main; main()"
-    command = [sys.executable, "-c", script, "export", "-q", "-o", str(tmp_path / "x"), str(partition)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "pip install 'kafkatool[arrow]'" in done.stderr
-    assert done.stderr.count("\n") == 1
-    plain = subprocess.run([*command, "--format", "csv"], capture_output=True, text=True, check=False)
-    assert plain.returncode == 0
-
-
 # --- size ---------------------------------------------------------------------------------------------
 
 _PEAK = """
@@ -335,3 +324,68 @@ def test_the_rows_of_many_batches_come_back_in_order(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["offset"].to_pylist() == list(range(180_000))
     assert table["value"].to_pylist() == [b"value %d" % at for at in range(180_000)]
+
+
+@pytest.fixture
+def two_partitions(tmp_path: Path) -> Path:
+    """t-0 and t-1, of seven segments with a record each."""
+    for name in ("t-0", "t-1"):
+        directory = tmp_path / "data" / name
+        directory.mkdir(parents=True)
+        for offset in range(7):
+            batch = write_batch([NewRecord(None, b"%d" % offset, 1000 + offset)], base_offset=offset)
+            (directory / f"{offset:020d}.log").write_bytes(batch)
+    return tmp_path / "data"
+
+
+def test_limit_counts_all_records_and_tail_those_of_each_partition(
+    two_partitions: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "some.parquet"
+    export("--limit", 9, "-o", target, two_partitions)
+    offsets = [(row["partition"], row["offset"]) for row in parquet_rows(target)]
+    assert offsets == [*((0, offset) for offset in range(7)), (1, 0), (1, 1)]
+    export("--tail", 2, "-o", target, two_partitions)
+    assert [(row["partition"], row["offset"]) for row in parquet_rows(target)] == [
+        (0, 5),
+        (0, 6),
+        (1, 5),
+        (1, 6),
+    ]
+    export("--tail", 2, "--limit", 3, "-o", target, two_partitions)
+    assert len(parquet_rows(target)) == 3
+
+
+def test_a_part_goes_to_one_file(two_partitions: Path, tmp_path: Path) -> None:
+    assert "write one file" in export("--limit", 1, "-o", tmp_path / "dir", two_partitions, code=2)
+    assert "nothing matches" in export("--limit", 0, "-o", tmp_path / "x.csv", two_partitions, code=2)
+
+
+def test_any_number_of_processes_writes_the_same_files(two_partitions: Path, tmp_path: Path) -> None:
+    said = {}
+    for jobs in ("1", "3"):  # not in this process, which has threads and must not be forked
+        words = ["export", "--jobs", jobs, "-o", str(tmp_path / jobs), str(two_partitions)]
+        done = subprocess.run([sys.executable, "-m", "kafkatool", *words], capture_output=True, text=True)
+        assert done.returncode == 0
+        said[jobs] = done.stderr.replace(str(tmp_path / jobs), "")
+    one, three = (
+        {str(path.relative_to(tmp_path / jobs)): path.read_bytes() for path in (tmp_path / jobs).rglob("*.*")}
+        for jobs in said
+    )
+    assert said["1"] == said["3"]
+    assert len(one) == 15
+    assert json.loads(one.pop(MANIFEST)) == json.loads(three.pop(MANIFEST))
+    assert one == three
+
+
+def test_records_with_secrets_are_left_out_if_wanted(tmp_path: Path) -> None:
+    # Written by a broker that was given users with SCRAM credentials.
+    log = next(path for path in LOG_DIRECTORIES if path.name == "__cluster_metadata-0")
+    said = export("--all", "-o", tmp_path / "all.ndjson", log)
+    assert "--redact leaves them out" in said
+    said = export("--all", "--redact", "-o", tmp_path / "some.ndjson", log)
+    assert "may show" not in said
+    assert "left out, as they hold secrets: " in said
+    everything, some = ((tmp_path / name).read_text().splitlines() for name in ("all.ndjson", "some.ndjson"))
+    assert len(some) < len(everything)
+    assert set(some) < set(everything)

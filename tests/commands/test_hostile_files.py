@@ -31,6 +31,7 @@ RUNS = {
     "export": ("export", "--format", "ndjson", "--output", OUTPUT),
     "cat": ("cat", "--limit", "1000"),
     "verify": ("verify", "-v"),
+    "report": ("report", "--with-payloads", "-o", "-"),
     "verify --jobs": ("verify", "--jobs", "2", "--deep"),
     "stats": ("stats", "-v", "--deep"),
     "ls": ("ls",),
@@ -39,6 +40,8 @@ RUNS = {
     "dump-log --from": ("dump-log", "--format", "ndjson", "--from", "14", "--limit", "1000"),
     "rebuild-index": ("rebuild-index",),
     "recover": ("recover", "-v"),
+    "doctor": ("doctor", "-v"),
+    "doctor --quick": ("doctor", "--quick", "--format", "ndjson"),
     "lookup --offset": ("lookup", "--offset", "14"),
     "lookup --time": ("lookup", "--time", str(TIME + 14_000), "--explain"),
     "serve": ("serve", "--list"),
@@ -155,7 +158,14 @@ def spoilt(parent: Path, spoil: Callable[[Path], None]) -> list[Path]:
     return made
 
 
-@every_command
+# These read as `verify` and `recover` do, for longer.
+SLOW = ("report", "doctor", "doctor --quick")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in sorted(COMMANDS)],
+)
 @pytest.mark.parametrize("spoil", [sparse, garbled])
 def test_no_command_swells_at_a_file_that_is_far_too_large(
     tmp_path: Path, command: str, spoil: Callable[[Path], None]
@@ -173,7 +183,9 @@ def test_no_command_waits_at_what_is_no_file(
             assert is_decent(run(*words(command, tmp_path), str(path))), FILES[number]
 
 
-@pytest.mark.parametrize("command", ["verify", "stats", "ls", "dump-log", "lookup --offset", "rebuild-index"])
+@pytest.mark.parametrize(
+    "command", ["verify", "report", "stats", "ls", "dump-log", "lookup --offset", "rebuild-index"]
+)
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [

@@ -107,11 +107,15 @@ def rows(done: Run, kind: str) -> list[dict[str, Any]]:
 
 def check_reading(chance: random.Random, target: Path) -> None:
     go("verify", "-v", "--deep", "--format", "ndjson", target)
+    go("report", "--deep", "--with-payloads", "-o", "-", target)
     offset, time_ms = chance.choice([0, 1, 5, 40, 1 << 40]), chance.choice([0, 1, 1 << 40, 1 << 62])
     go("lookup", "--offset", offset, "--explain", "--format", "ndjson", target)
     go("lookup", "--time", time_ms, "--explain", target)
     go("rebuild-index", "--format", "ndjson", target)
     go("recover", "-v", target)
+    for options in ([], ["--quick"]):
+        go("doctor", "--format", "ndjson", *options, target)
+        go("doctor", "--format", "ndjson", *options, target.parent)
 
 
 def check_rebuild(root: Path, target: Path, before: Tree) -> None:

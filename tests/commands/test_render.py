@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkatool.commands.folding import fold, folded
 from kafkatool.commands.render import (
     BytesFormat,
     Column,
@@ -186,7 +187,7 @@ def on_a_terminal(*words: str, stdout: bool) -> tuple[str, str]:
         [sys.executable, "-m", "kafkatool", *words],
         stdout=terminal if stdout else subprocess.PIPE,
         stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "40"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "40", "NO_COLOR": "1"},
     )
     os.close(terminal)
     seen = b""
@@ -209,3 +210,57 @@ def test_progress_on_a_terminal_leaves_results_where_they_belong(command: str, t
     assert (written, first in seen) == (plain, False)
     assert command in seen  # the bar
     assert first in on_a_terminal(*words, stdout=True)[1]
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "painted"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_severities_have_a_colour_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], painted: bool
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    columns = [Column("severity", "SEVERITY"), Column("topic", "TOPIC")]
+    pipe, screen = io.StringIO(), Screen()
+    for out in (pipe, screen):
+        table = Table(columns, out)
+        table.write({"severity": "loss", "topic": "loss"})
+        table.close()
+    assert pipe.getvalue() == "SEVERITY  TOPIC\nloss      loss\n"
+    shown = "\x1b[1mSEVERITY\x1b[0m  \x1b[1mTOPIC\x1b[0m\n\x1b[1;31mloss\x1b[0m      loss\n"
+    assert screen.getvalue() == (shown if painted else pipe.getvalue())
+
+
+def test_rows_that_are_too_wide_take_several_lines() -> None:
+    widths = [10, 20, 5, 30]
+    assert fold(widths, None) == [range(4)]
+    assert fold(widths, 71) == [range(4)]
+    assert fold(widths, 70) == [range(3), range(3, 4)]
+    groups = fold(widths, 40)
+    assert groups == [range(3), range(3, 4)]
+    cells = ["a" * 10, "b" * 20, "c" * 5, "d" * 30]
+    assert list(folded(cells, groups, 40)) == [
+        f"{cells[0]}  {cells[1]}  {cells[2]}\n",
+        f"    {cells[3]}\n",
+    ]
+
+
+def test_a_text_is_broken_between_its_words_and_nothing_is_lost() -> None:
+    text = " ".join(f"word{at}" for at in range(20))
+    lines = list(folded([text], fold([len(text)], 30), 30))
+    assert max(map(len, lines)) <= 31
+    assert " ".join("".join(lines).split()) == text
+    path = "x" * 50
+    assert list(folded([path], fold([50], 30), 30)) == [f"{path}\n"]
+
+
+def test_a_line_of_nothing_is_left_out() -> None:
+    assert list(folded(["a", "  "], [range(1), range(1, 2)], 20)) == ["a\n"]

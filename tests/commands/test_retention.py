@@ -12,7 +12,7 @@ from kafkatool.format.names import segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, run
 from tests.engine.disk import START_MS, write_log_dir
-from tests.engine.test_plan import locked, read_tree
+from tests.log_dirs import locked, read_tree
 
 AT = str(START_MS + 29_003)
 EXPIRED = ("--at", AT, "--set", "retention.ms=1")
@@ -156,7 +156,7 @@ def test_purge_unlinks_only_what_was_deleted_long_enough_ago(log_dir: Path) -> N
     [
         (("--set", "retention.ms"), b"write KEY=VALUE"),
         (("--set", "retention.ms=x"), b"must be a number"),
-        (("--high-watermark", "top"), b"checkpoint, end or an offset"),
+        (("--high-watermark", "top"), b"checkpoint, end, an offset"),
         (("--high-watermark", "5"), b"takes one partition"),
         (("--remote-offset", "5"), b"takes one partition"),
         (("--forecast", "soon"), b"not a duration"),
@@ -166,7 +166,7 @@ def test_purge_unlinks_only_what_was_deleted_long_enough_ago(log_dir: Path) -> N
         (("--free", "1G", "--apply"), b"one at a time"),
         (("--purge", "--move-to", "x"), b"one at a time"),
         (("--at", "now+1d", "--apply"), b"is for telling"),
-        (("--kafka-version", "2.0"), b"is not known"),
+        (("--kafka-version", "2.0"), b"is not one of 3.9"),
         (("--config", "/nonexistent"), b"No such file"),
     ],
 )

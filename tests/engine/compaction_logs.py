@@ -12,6 +12,7 @@ from kafkatool.engine.compaction.cleanable_log import CleanableLog, open_cleanab
 from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, clean
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
+from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.config import read_config
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.log import Log
@@ -110,14 +111,14 @@ class CleanLog:
         return dirty_range(self.read(now_ms, high_watermark), checkpoint, self.config, now_ms)
 
     def clean(
-        self, checkpoint: int, now_ms: int = 10_000, capacity: int = ROOM, memory: int | None = None
+        self, checkpoint: int, now_ms: int = 10_000, capacity: int = ROOM, room: KeyRoom | None = None
     ) -> Cleaned:
         """One pass, and its segments in the place of the old ones."""
         log = self.read(now_ms)
         target = self.directory.parent / "cleaned"
         target.mkdir()
         dirty = dirty_range(log, checkpoint, self.config, now_ms)
-        how = Cleaning(self.config, now_ms, capacity, memory=memory)
+        how = Cleaning(self.config, now_ms, capacity, room=room or KeyRoom())
         cleaned = clean(log, dirty, how, Output(Disk(), str(target)))
         for group, _new in cleaned.groups:
             for segment in group:

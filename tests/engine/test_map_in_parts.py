@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.compaction import map_in_parts
+from kafkatool.engine.compaction import key_room
 from kafkatool.engine.compaction.cleaner import Cleaned
-from kafkatool.engine.compaction.map_in_parts import BYTES_A_KEY, MapInParts
+from kafkatool.engine.compaction.key_room import BYTES_A_KEY, KeyRoom, KeysDoNotFit
+from kafkatool.engine.compaction.map_in_parts import MapInParts
 from kafkatool.engine.compaction.offset_map import joined_keys
+from kafkatool.engine.in_order import side_by_side
+from kafkatool.engine.source import Guest
+from kafkatool.engine.worker_pool import Workers, workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kernel
 from kafkatool.format.legacy import write_message
@@ -33,7 +40,7 @@ STEPS = st.lists(
 
 @pytest.fixture(autouse=True)
 def _few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_in_parts, "FEWEST_KEYS", 1)
+    monkeypatch.setattr(key_room, "FEWEST_KEYS", 1)
 
 
 def write(directory: Path, steps: list[tuple[str, list[tuple[str, str]]]]) -> CleanLog:
@@ -59,18 +66,28 @@ def files(log: CleanLog) -> dict[str, bytes]:
 
 def told(cleaned: Cleaned) -> tuple[object, ...]:
     offsets = cleaned.offsets
-    return cleaned.end_offset, cleaned.counts, offsets.is_full, offsets.key_count, offsets.capacity
+    known = offsets.is_full, offsets.key_count, offsets.capacity, offsets.dirty_keys
+    return cleaned.end_offset, cleaned.counts, *known
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Workers]:
+    with workers(2) as pool:
+        yield pool
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(STEPS, st.sampled_from([1, 2, 3, 5, 8, 11, ROOM]), st.integers(1, 6), st.integers(0, 9))
+@given(STEPS, st.sampled_from([1, 2, 3, 5, 8, 11, ROOM]), st.integers(1, 6), st.integers(0, 9), st.booleans())
 def test_parts_clean_as_a_whole_map_does(
     tmp_path_factory: pytest.TempPathFactory,
+    processes: Workers,
     steps: list[tuple[str, list[tuple[str, str]]]],
     capacity: int,
     keys: int,
     checkpoint: int,
+    is_sent: bool,
 ) -> None:
+    """In this process, and as on a cluster: parts where there are workers, then the pass somewhere else."""
     home = tmp_path_factory.mktemp("logs")
     (home / "whole").mkdir()
     first = write(home / "whole" / "t-0", steps)
@@ -78,16 +95,42 @@ def test_parts_clean_as_a_whole_map_does(
     first.close()
     shutil.copytree(home / "whole", home / "parts")
     second = CleanLog(home / "parts" / "t-0")
-    whole = first.clean(checkpoint, capacity=capacity)
-    parts = second.clean(checkpoint, capacity=capacity, memory=keys * BYTES_A_KEY)
+    whole = first.clean(checkpoint, capacity=capacity, room=KeyRoom(is_all_counted=True))
+    room = KeyRoom(keys * BYTES_A_KEY, is_all_counted=True)
+    if is_sent:
+        room = with_parts_of(second, checkpoint, capacity, room, processes)
+    parts = second.clean(checkpoint, capacity=capacity, room=room)
     assert told(parts) == told(whole)
     assert files(second) == files(first)
+
+
+def with_parts_of(log: CleanLog, checkpoint: int, capacity: int, room: KeyRoom, pool: Workers) -> KeyRoom:
+    """The keys are taken in parts before a pass that has nobody to do it."""
+    alone = replace(room, workers=None)
+    dirty = log.range(checkpoint)
+    try:
+        alone.build(log.read(), dirty, capacity, Guest(cache_keep=True))
+    except KeysDoNotFit as error:
+        parting = pickle.loads(pickle.dumps(error.parting))
+        [found] = side_by_side(pool, [parting.steps(pool)])
+        return replace(alone, in_parts=pickle.loads(pickle.dumps(found)))
+    return alone
+
+
+def test_a_range_that_is_not_what_it_was_in_parts_is_told(tmp_path: Path) -> None:
+    log = CleanLog(tmp_path / "t-0").put("a=1", "b=1", "c=1").roll()
+    log.close()
+    room = with_parts_of(log, 0, ROOM, KeyRoom(BYTES_A_KEY), Workers())
+    log.put("a=2").roll()
+    log.close()
+    with pytest.raises(KafkatoolError, match="changed while it was read"):
+        room.build(log.read(), log.range(0), ROOM, Guest(cache_keep=True))
 
 
 def test_memory_that_has_room_for_all_keys_makes_no_parts(tmp_path: Path) -> None:
     log = CleanLog(tmp_path / "t-0").put("a=1", "b=1").put("a=2").roll()
     log.close()
-    assert not isinstance(log.clean(0, memory=2 * BYTES_A_KEY).offsets, MapInParts)
+    assert not isinstance(log.clean(0, room=KeyRoom(2 * BYTES_A_KEY)).offsets, MapInParts)
     assert log.shown() == ["[0-1]{1:b=1}", "2:a=2"]
 
 
@@ -100,7 +143,7 @@ def test_old_messages_have_parts_too(tmp_path: Path) -> None:
         log.close()
         messages = [write_message(at, b"%d" % (at % 3), b"v", magic=1, timestamp_ms=5) for at in range(9)]
         (log.directory / f"{0:020d}.log").write_bytes(b"".join(messages))
-        log.clean(0, memory=memory)
+        log.clean(0, room=KeyRoom(memory))
         shown.append(log.shown())
     assert shown[0] == shown[1]
     assert [line[0] for line in shown[0]] == ["6", "7", "8"]

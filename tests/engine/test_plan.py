@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.plan import Applying, NewEnd, Plan, Stretch, apply
 from kafkatool.errors import KafkatoolError, Refused
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+from tests.log_dirs import locked, read_tree
 
 NOW = 1_700_000_000_000
 OLD_NS = 1_600_000_000_000_000_000
@@ -53,14 +54,6 @@ def write_tree(root: Path, content: dict[str, bytes]) -> Path:
         path.write_bytes(data)
         os.utime(path, ns=(OLD_NS, OLD_NS))
     return root
-
-
-def read_tree(root: Path, *, ours: bool = False) -> dict[str, bytes]:
-    """What is there, without what kafkatool keeps unless that is wanted."""
-    found = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
-    return {
-        name: data for name, data in found.items() if ours or (".kafkatool-" not in name and name != ".lock")
-    }
 
 
 def make_plan(root: Path) -> Plan:
@@ -227,22 +220,6 @@ def test_a_young_checkpoint_without_a_mark_of_shutdown_is_refused_unless_offline
     apply(make_plan(log_dir), Disk(), Applying(now, offline=True))
     with pytest.raises(Refused, match="--offline"):
         undo(read_journal(str(log_dir / "recover.kafkatool-1")), Disk(), offline=False, now_ms=now)
-
-
-@contextmanager
-def locked(log_dir: Path) -> Iterator[None]:
-    """Another process that holds the lock as Java does."""
-    code = (
-        "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); "
-        "print(flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(log_dir / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        yield
-        holder.communicate()
 
 
 def test_a_held_lock_is_refused_even_offline(log_dir: Path) -> None:

@@ -19,7 +19,7 @@ from kafkatool.format.names import parse_partition_directory, segment_file
 from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries
 from kafkatool.format.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
-from tests.engine.test_plan import read_tree
+from tests.log_dirs import read_tree
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 NOW = 1_700_000_100_000  # within a day of the hand-made logs

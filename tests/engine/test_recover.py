@@ -26,7 +26,7 @@ from kafkatool.format.schema.control import write_end_marker
 from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.engine.disk import START_MS, write_partition, write_segment
-from tests.engine.test_plan import read_tree
+from tests.log_dirs import read_tree
 from tests.logs import offsets, walk
 
 GUEST = Guest(cache_keep=True)

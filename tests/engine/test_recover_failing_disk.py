@@ -16,8 +16,8 @@ from kafkatool.format.batch import read_header
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.disk import write_partition
-from tests.engine.test_plan import read_tree
 from tests.failing_disk import failing_disk
+from tests.log_dirs import read_tree
 
 LOG = segment_file(60, ".log")
 BLOCK = (8192, 12288)

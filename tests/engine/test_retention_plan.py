@@ -25,7 +25,7 @@ from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.engine.disk import START_MS, write_log_dir, write_partition
-from tests.engine.test_plan import read_tree
+from tests.log_dirs import read_tree
 
 GUEST = Guest(cache_keep=True)
 SECOND_MS = START_MS + 30_000  # the first batch of the second segment

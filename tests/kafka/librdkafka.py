@@ -168,12 +168,18 @@ class Librdkafka:
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
         """The high watermark."""
+        return self.watermarks(topic, [partition])[partition][1]
+
+    def watermarks(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """By partition: its log start and its high watermark."""
         consumer = _library().Consumer({**self._common(), "group.id": "kafkatool-tests"})
         try:
-            _, high = consumer.get_watermark_offsets(
-                _library().TopicPartition(topic, partition), timeout=_SECONDS
-            )
-            return int(high)
+            return {
+                number: consumer.get_watermark_offsets(
+                    _library().TopicPartition(topic, number), timeout=_SECONDS
+                )
+                for number in partitions
+            }
         finally:
             consumer.close()
 

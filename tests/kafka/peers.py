@@ -31,7 +31,16 @@ TIERED = "tiered"
 MIRROR = "mirror"
 
 # Program -> the Debian package that brings it.
-PROGRAMS = {"kcat": "kcat", "vmtouch": "vmtouch", "fincore": "util-linux-extra", "fio": "fio"}
+PROGRAMS = {
+    "kcat": "kcat",
+    "vmtouch": "vmtouch",
+    "fincore": "util-linux-extra",
+    "fio": "fio",
+    "jq": "jq",
+    "zsh": "zsh",
+    "fish": "fish",
+    "chromium": "chromium",
+}
 
 _POM = Path(__file__).with_name("pom.xml")
 _MARKER = "complete.json"
@@ -190,7 +199,8 @@ def _fetch_program(name: str, package: str) -> None:
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise PeerMissingError(f"install the Debian package {package} (needs root)")
-    for arguments in (["install", "-y", "-q", package], ["update", "-q"], ["install", "-y", "-q", package]):
+    install = ["install", "-y", "-q", "--no-install-recommends", package]
+    for arguments in (install, ["update", "-q"], install):
         subprocess.run([apt, *arguments], capture_output=True, timeout=_FETCH_SECONDS)
         if shutil.which(name) is not None:
             return

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
+from kafkatool.engine.doctor.brokers import find_brokers
+from kafkatool.engine.doctor.examination import Asked, examine
+from kafkatool.engine.doctor.symptoms import Loss
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import LogDirTarget
@@ -47,6 +50,7 @@ from tests.kafka.recover_damages import (
     no_recovery_point,
     nothing,
     offset_below_the_base,
+    zeroed_tail,
 )
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
@@ -232,12 +236,17 @@ def consume(broker: Broker) -> Consumed:
 
 
 class Outcomes(NamedTuple):
-    """By damage: the directory before, what the broker left, what we left; and what consumers of it read."""
+    """By damage: the directory before, what the broker left, what we left; and what consumers of it read.
+
+    Then: how many offsets `doctor` had said each would lose, and how many each has lost.
+    """
 
     before: dict[str, set[str]]
     theirs: dict[str, Directory]
     ours: dict[str, Directory]
     consumed: Consumed
+    foretold: dict[str, Loss]
+    lost: dict[str, int]
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +258,9 @@ def outcomes(killed: Broker) -> Outcomes:
     before = {name: {path.name for path in log.path.iterdir()} for name, log in places.items()}
     ours = killed.root / "ours"
     shutil.copytree(killed.log_dir, ours, symlinks=True)
+    foretold = losses(ours)
     recover(ours, is_applied=True)
+    end = log_end(logs[SURVIVED.index(nothing)].path)
     killed.start()
     consumed = consume(killed)
     killed.kill()
@@ -259,7 +270,22 @@ def outcomes(killed: Broker) -> Outcomes:
         {name: read_directory(log.path) for name, log in places.items()},
         {name: read_directory(ours / log.path.name) for name, log in places.items()},
         consumed,
+        {name: foretold[log.path.name] for name, log in places.items() if log.path.name in foretold},
+        {name: lost_of(log, end) for name, log in places.items()},
     )
+
+
+def losses(log_dir: Path) -> dict[str, Loss]:
+    """What `doctor` says that each partition loses."""
+    (broker,) = find_brokers([], [LogDirTarget(str(log_dir))], GUEST)
+    found = examine(broker, Asked(now_ms=0, guest=GUEST))
+    return {loss.partition: loss for loss in found.chart.losses}
+
+
+def lost_of(log: Killed, end: int) -> int:
+    """How many offsets are gone that were there; a log that begins anew behind its end has lost them all."""
+    first = min(int(path.name[:20]) for path in log.path.glob("*.log"))
+    return end - log.bases[0] if first > end else max(0, end - log_end(log.path))
 
 
 @OLDEST_IN_SOAK
@@ -282,6 +308,20 @@ def test_a_segment_that_a_broker_gave_up_has_stale_entries_behind_its_indexes_an
     (stem,) = {name.partition(".")[0] for name in changed}
     assert changed <= {f"{stem}.index", f"{stem}.timeindex"}
     assert all(ours[name] == [] for name in changed)
+
+
+@OLDEST_IN_SOAK
+def test_doctor_had_said_how_many_offsets_each_partition_would_lose(outcomes: Outcomes) -> None:
+    for damage, lost in outcomes.lost.items():
+        told = outcomes.foretold.get(damage)
+        if damage == zeroed_tail.__name__:  # as room that was reserved: nothing tells that records were there
+            assert told is None
+            continue
+        assert (lost > 0) == (told is not None), damage
+        if told is not None:
+            assert told.offsets == lost or (told.is_at_least and told.offsets < lost), damage
+    exact = [told for told in outcomes.foretold.values() if not told.is_at_least]
+    assert len(exact) > 3
 
 
 @OLDEST_IN_SOAK

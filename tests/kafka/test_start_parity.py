@@ -1,4 +1,4 @@
-"""Where a broker stops at its start, leaves a log directory out, or gets over it: `recover` says the same.
+"""Where a broker stops at its start, leaves a log directory out, or gets over it: we say the same before.
 
 A broker with two log directories, the metadata log in the first of them.
 """
@@ -17,6 +17,7 @@ import pytest
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
+from tests.kafka.diagnoses import diagnose
 from tests.kafka.librdkafka import Record, wait_until
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
@@ -25,6 +26,7 @@ TOPIC = "t"
 ID = "0123456789abcdef0123456789abcdef"
 SOAK = pytest.mark.soak
 STARTS, REFUSES, OFFLINE, LEADS_NOTHING = "starts", "refuses", "offline", "leads nothing"
+VERDICTS = {STARTS: "starts", REFUSES: "no_start", OFFLINE: "partly", LEADS_NOTHING: "serves_nothing"}
 
 
 class Dirs(NamedTuple):
@@ -231,7 +233,7 @@ def takes_records(broker: Broker, partitions: set[str]) -> bool:
 @pytest.mark.parametrize(
     "case", [case if case in ALWAYS else pytest.param(case, marks=SOAK) for case in CASES]
 )
-def test_recover_foretells_how_far_a_start_comes(case: str, stopped: Broker) -> None:
+def test_recover_and_doctor_foretell_how_far_a_start_comes(case: str, stopped: Broker) -> None:
     damage, expected = CASES[case]
     dirs = restore(stopped)
     damage(dirs)
@@ -239,6 +241,7 @@ def test_recover_foretells_how_far_a_start_comes(case: str, stopped: Broker) -> 
     words = {line.split(b",")[2] for line in told.stdout.splitlines()[1:] if line.count(b",") >= 3}
     foretold = REFUSES if b"refuse" in words else OFFLINE if b"offline" in words else STARTS
     assert foretold == (REFUSES if expected == LEADS_NOTHING else expected), told.stdout.decode()
+    assert diagnose(configuration(stopped)).verdict == VERDICTS[expected]
     assert outcome(stopped, dirs) == expected
 
 
@@ -251,6 +254,7 @@ def test_a_copy_whose_original_is_missing_loses_its_records_and_recover_says_so(
     size = (copy / "00000000000000000000.log").stat().st_size
     assert size > 0
     assert b"cuts this copy down to it" in run("recover", configuration(stopped)).stdout
+    assert diagnose(configuration(stopped)).lost_partitions == {copy.name}
     stopped.start()
     try:
         wait_until(lambda: (dirs.second / original.name).exists(), "the copy in its place")
@@ -266,6 +270,7 @@ def test_a_copy_that_the_metadata_knows_takes_its_place_and_recover_says_so(stop
     copy = original.with_name(f"{original.name}.{ID}-future")
     original.rename(copy)
     assert b"this copy takes its place" in run("recover", configuration(stopped)).stdout
+    assert diagnose(configuration(stopped)).verdict == "starts"
     stopped.start()
     try:
         wait_until(lambda: led(stopped) == {f"{TOPIC}-{number}" for number in range(4)}, "all leaders")
@@ -283,6 +288,7 @@ def test_a_partition_that_the_metadata_does_not_know_is_set_aside_and_recover_sa
     path = dirs.partition(dirs.second)
     (path / TOPIC_ID).write_text("version: 0\ntopic_id: XHpw3kXRRGqmVILEOZWN3Q")
     assert b"set aside as stray" in run("recover", configuration(stopped)).stdout
+    assert diagnose(configuration(stopped)).lost_partitions == {path.name}
     stopped.start()
     try:
         wait_until(lambda: any(dirs.second.glob(f"{path.name}.*-stray")), "a stray partition")

@@ -1,4 +1,4 @@
-"""Log directories that a real broker wrote: every codec, transactions, a compacted topic; then bad luck."""
+"""Log directories that a real broker wrote: every codec, transactions, compacted topics; then bad luck."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record
+from tests.kafka.making.logs import wait_until_cleaned
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_BYTES = 1 << 20  # the least that a broker takes
@@ -29,7 +30,9 @@ def write_fleet(target: Path, seed: int, *, version: str = peers.NEWEST, copies:
         compacted = {"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES)}
         # Never clean enough: what there is to compact stays.
         client.create_topic("users", {**compacted, "min.cleanable.dirty.ratio": "1.0"}, partitions=2)
+        client.create_topic("profiles", {**compacted, "min.cleanable.dirty.ratio": "0.01"})
         for number in range(copies):
+            client.produce("profiles", _updates(chance, 1_300_000), batch_size=9000)
             for codec in CODECS:
                 size = 2_600_000 if codec == "none" else 600_000
                 client.produce(
@@ -44,6 +47,7 @@ def write_fleet(target: Path, seed: int, *, version: str = peers.NEWEST, copies:
                     transactional_id=f"t{chance.randrange(3)}",
                     commit=commit,
                 )
+            wait_until_cleaned(broker, "profiles")
             broker.stop()
             directory = target / f"broker-{number}"
             shutil.copytree(broker.log_dir, directory)
@@ -69,7 +73,7 @@ def _updates(chance: random.Random, size: int) -> list[Record]:
     found, left = [], size
     while left > 0:
         value = chance.randbytes(chance.randrange(50, 400))
-        found.append(Record(b"user-%d" % chance.randrange(500), value if chance.random() < 0.9 else None))
+        found.append(Record(b"user-%d" % chance.randrange(3000), value if chance.random() < 0.9 else None))
         left -= len(value) + 20
     return found
 

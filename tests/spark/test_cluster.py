@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import re
 import signal
@@ -11,33 +12,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkatool.engine.survey import SPLIT_SIZE
+from kafkatool.engine.worker_pool import Workers, workers
+from kafkatool.spark.workers import SparkWorkers
 from tests.cli import run
+from tests.kafka import peers
 from tests.kafka.broker import free_ports
+from tests.log_dirs import read_tree
 from tests.spark.fleet import damage, write_fleet
-from tests.spark.test_jobs import NOW, compare, contents, without_free_space
+from tests.spark.matrix import DEEP, NOW, answers, commands, verified, without_free_space
 from tests.spark.test_pipeline import tables
 from tests.transcripts import ROOT
 
 MASTER = "local-cluster[2,1,1024]"
-
-
-def commands(directory: Path, target: Path) -> list[list[str]]:
-    """Every job, on one directory."""
-    ndjson = ["--format", "ndjson"]
-    return [
-        ["verify", *ndjson, str(directory)],
-        ["stats", "--deep", *ndjson, "--now", NOW, str(directory)],
-        ["retention", "--set", "retention.ms=1", "--at", NOW, *ndjson, str(directory)],
-        ["compact", "--at", NOW, *ndjson, str(directory)],
-        ["export", "-q", "-o", str(target / "export"), str(directory)],
-    ]
 
 
 def test_every_job_says_the_same_on_a_cluster(spark: Any, damaged: Path, tmp_path: Path) -> None:
@@ -53,17 +46,18 @@ def test_every_job_says_the_same_on_a_cluster(spark: Any, damaged: Path, tmp_pat
         input=json.dumps([*words, *shared, *lakes]),
         text=True,
         cwd=ROOT,
-        timeout=300,
+        timeout=600,
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     told = json.loads((tmp_path / "told.json").read_text())
     expected = [run(*one) for one in [*commands(damaged, here), *shared]]
     for one, other in zip(told, expected, strict=False):
         assert one[0] == other.exit_code, one
         assert without_free_space(one[1].encode()) == without_free_space(other.stdout)
-    assert contents(here / "export").keys() == contents(there / "export").keys()
+    for name in ("export", "compact"):
+        assert read_tree(here / name, ours=True) == read_tree(there / name, ours=True)
     run("pipeline", "collect", "--now", NOW, "-q", "-o", str(here / "lake"), f"x={damaged}")
     assert tables(there / "lake") == tables(here / "lake")
 
@@ -71,10 +65,29 @@ def test_every_job_says_the_same_on_a_cluster(spark: Any, damaged: Path, tmp_pat
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(4))
 def test_random_directories_give_the_same_for_every_split_size(spark: Any, tmp_path: Path, seed: int) -> None:
-    for directory in write_fleet(tmp_path, seed, copies=2):
-        for one in (directory, damage(directory, seed)):
-            for split_size in (64 << 10, 200_000, 1 << 20, SPLIT_SIZE):
-                compare(spark, one, split_size, deep=split_size == 200_000)
+    """On processes, on `local[2]`, and on executors of their own; directories of two releases."""
+    version = (peers.NEWEST, peers.OLDEST)[seed % 2]
+    written = write_fleet(tmp_path, seed, version=version, copies=2)
+    directories = [*written, *(damage(one, seed) for one in written)]
+    with workers(2) as processes:
+        here = answers(directories, processes, None)
+    for directory in directories:
+        for deep in (False, True):
+            assert here[directory, "verify", DEEP if deep else None] == verified(
+                directory, Workers(), SPLIT_SIZE, deep=deep
+            )
+    with SparkWorkers(spark) as pool:
+        assert_same(answers(directories, pool, "local[2]"), here)
+    told = tmp_path / "told"
+    command = [sys.executable, "-m", "tests.spark.matrix", MASTER, told, *directories]
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, timeout=900, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_same(pickle.loads(told.read_bytes()), here)
+
+
+def assert_same(there: dict[tuple[object, ...], Any], here: dict[tuple[object, ...], Any]) -> None:
+    assert list(there) == list(here)
+    assert [job for job in here if there[job] != here[job]] == []
 
 
 # --- a standalone cluster -----------------------------------------------------------------------------
@@ -127,6 +140,18 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait(30)
 
 
+def _reads(worker: subprocess.Popen[bytes], directory: Path) -> bool:
+    """Whether a process of its session has a log of this directory open."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            session = int((process / "stat").read_text().rpartition(")")[2].split()[3])
+            if session == worker.pid and any(
+                os.readlink(one).startswith(f"{directory}/") for one in (process / "fd").iterdir()
+            ):
+                return True
+    return False
+
+
 @pytest.mark.soak
 def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
     """From a clean environment, with executors that have no kafkatool of their own."""
@@ -155,11 +180,11 @@ def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
         assert tables(tmp_path / "sent") == tables(tmp_path / "quiet")
         # So slowly that there is a middle to be killed in.
         run_ = audit("disturbed", "--spark", master, "--max-rate", "500K")
-        deadline = time.monotonic() + 120
-        while not list((tmp_path / "disturbed").glob(".run-*/staging/*/*")):
+        deadline = time.monotonic() + 300
+        while not (busy := [one for one in workers if _reads(one, good)]):
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        _kill(workers[0])
+        _kill(busy[0])
         _out, err = run_.communicate(timeout=900)
         assert run_.returncode == 0, err
     assert tables(tmp_path / "disturbed") == tables(tmp_path / "quiet")

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import replace
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from kafkatool.engine.paths import expand
-from kafkatool.engine.source import Guest
-from kafkatool.engine.stats import Request as StatsRequest
-from kafkatool.engine.stats import Statistics
-from kafkatool.engine.stats_by import By
 from kafkatool.engine.survey import SPLIT_SIZE, Split
 from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.worker_pool import Workers, workers
+from kafkatool.engine.worker_pool import Pending, Workers, workers
 from kafkatool.errors import KafkatoolError
+from kafkatool.spark.workers import SparkWorkers
 from tests.cli import Run, run
+from tests.log_dirs import read_tree
+from tests.spark.matrix import NOW, counted, verified, without_free_space
 
-NOW = "2030-01-01T00:00:00Z"
-NOW_MS = 1_893_456_000_000
+SMALL_MAP = f"log.cleaner.dedupe.buffer.size={24 * 2000}"
+"""Room for fewer keys than there are."""
 SIZES = [64 << 10, 300_000, SPLIT_SIZE]
-
-
-def verified(directory: Path, pool: Workers, split_size: int, *, deep: bool) -> tuple[list[Any], Any]:
-    run = Verification(expand([str(directory)]).targets, Request(deep=deep, split_size=split_size))
-    return list(run.findings(pool)), replace(run.summary)
-
-
-def counted(directory: Path, pool: Workers, split_size: int, *, deep: bool) -> list[Any]:
-    from kafkatool.commands.stats_rows import stats_row
-
-    run = Statistics(expand([str(directory)]).targets, Guest())
-    request = StatsRequest(NOW_MS, By.FILE, deep, split_size)
-    return [stats_row(group) for group in run.groups(request, pool)]
 
 
 def compare(spark: Any, directory: Path, split_size: int, *, deep: bool) -> list[Any]:
     """Processes here, one walk from front to end, and Spark: all the same."""
-    from kafkatool.spark.workers import SparkWorkers
-
     with workers(2) as processes:
         here = verified(directory, processes, split_size, deep=deep)
         numbers = counted(directory, processes, split_size, deep=deep)
@@ -75,6 +60,8 @@ def both(*arguments: object) -> tuple[Run, Run]:
         ["compact", "--at", NOW, "--format", "ndjson"],
         ["compact", "--at", NOW, "--until-stable"],
         ["compact", "--at", NOW, "--top", "3"],
+        ["compact", "--memory", "40K", "--at", NOW, "--format", "ndjson"],
+        ["compact", "--memory", "40K", "--set", SMALL_MAP, "--at", NOW, "--until-stable"],
     ],
     ids=lambda words: " ".join(words[:3]),
 )
@@ -84,15 +71,60 @@ def test_a_command_says_the_same_on_spark(spark: Any, damaged: Path, words: list
     assert without_free_space(there.stdout) == without_free_space(here.stdout) != b""
 
 
-def without_free_space(text: bytes) -> bytes:
-    return re.sub(rb'"bytes_free":\d+', b"", text)
+class Watched(SparkWorkers):
+    """Notes who runs a function, for how much it is, and what it gives."""
+
+    def __init__(self, session: Any, notes: Path) -> None:
+        super().__init__(session)
+        self.notes = notes
+
+    def submit(self, run: Callable[..., Any], *arguments: object) -> Pending[Any]:
+        return super().submit(noted, self.notes, run, *arguments)
+
+
+def noted(notes: Path, run: Callable[..., Any], *arguments: object) -> Any:
+    from pyspark import TaskContext
+
+    result = run(*arguments)
+    task = TaskContext.get()
+    assert task is not None
+    note = {"what": run.__name__, "pid": os.getpid(), "task": task.taskAttemptId()}
+    if run.__name__ == "count_new_keys":
+        note["keys"] = None if result is None else sum(result.new_keys)
+    (notes / f"{task.taskAttemptId()}-{uuid4()}.json").write_text(json.dumps(note))
+    return result
+
+
+def test_keys_that_do_not_fit_are_a_task_a_part(
+    spark: Any, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkatool.spark.workers.SparkWorkers", lambda session, _: Watched(session, tmp_path))
+    monkeypatch.setattr("kafkatool.spark.workers.LEAST_TASK", 1)
+    words = ["compact", "--at", NOW, "--format", "ndjson"]
+    here = run(*words, str(good / "users-0"))
+    there = run(*words, "--memory", "40K", "--spark", "local[2]", str(good / "users-0"))
+    assert there.stdout == here.stdout
+    notes = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
+    by_name = {name: [one for one in notes if one["what"] == name] for name in PART_STEPS}
+    assert len(by_name["clean_partition"]) == 2
+    counted = [one["keys"] for one in by_name["count_new_keys"]]
+    fitting = [keys for keys in counted if keys is not None]
+    assert None in counted
+    assert len(fitting) == len(by_name["superseded"]) >= 3
+    assert max(fitting) <= 1024 < sum(fitting)
+    for steps in by_name.values():
+        assert len({one["task"] for one in steps}) == len(steps)
+    assert os.getpid() not in {one["pid"] for one in notes}
+
+
+PART_STEPS = ["clean_partition", "count_new_keys", "superseded"]
 
 
 def test_compacted_copies_are_the_same_byte_for_byte(spark: Any, good: Path, tmp_path: Path) -> None:
     for name, more in (("here", []), ("there", ["--spark", "local[2]"])):
         done = run("compact", "--at", NOW, "--write-to", str(tmp_path / name), *more, str(good / "users-0"))
         assert done.exit_code == 0, done.stderr
-    assert contents(tmp_path / "here") == contents(tmp_path / "there")
+    assert read_tree(tmp_path / "here", ours=True) == read_tree(tmp_path / "there", ours=True)
 
 
 @pytest.mark.parametrize("fmt", ["parquet", "ndjson"])
@@ -103,7 +135,7 @@ def test_exported_files_are_the_same(spark: Any, damaged: Path, tmp_path: Path, 
         assert done.exit_code == 4
         said.append(sorted(done.stderr.replace(name.encode(), b"X").splitlines()))
     assert said[0] == said[1]
-    here, there = (contents(tmp_path / name) for name in ("here", "there"))
+    here, there = (read_tree(tmp_path / name, ours=True) for name in ("here", "there"))
     assert here.keys() == there.keys()
     manifest = "_kafkatool_export.json"
     assert json.loads(here.pop(manifest)) == json.loads(there.pop(manifest))
@@ -112,19 +144,11 @@ def test_exported_files_are_the_same(spark: Any, damaged: Path, tmp_path: Path, 
     assert b"0 records in 0 files" in again.stderr
 
 
-def contents(directory: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-
-
 def fail_at(split: Split) -> None:
     raise ZeroDivisionError(f"no luck with {split.start}")
 
 
 def test_a_task_that_fails_names_its_file_and_bytes(spark: Any) -> None:
-    from kafkatool.spark.workers import SparkWorkers
-
     with SparkWorkers(spark) as pool:
         pending = pool.submit(fail_at, Split("/some/where.log", 4096, 8192, 8192))
         good = pool.submit(len, "abc")
@@ -136,8 +160,6 @@ def test_a_task_that_fails_names_its_file_and_bytes(spark: Any) -> None:
 
 
 def test_progress_is_told_and_ends_at_all_of_it(spark: Any, good: Path) -> None:
-    from kafkatool.spark.workers import SparkWorkers
-
     told: list[int] = []
     run = Verification(expand([str(good)]).targets, Request(split_size=256 << 10))
     with SparkWorkers(spark, told.append) as pool:

@@ -159,6 +159,15 @@ def test_a_filter_gives_what_spark_would_have_filtered(logs: Any, damaged: Path)
         assert sorted(found) == sorted(row for row in everything if holds(row)), condition
 
 
+def test_what_a_filter_leaves_out_is_no_task(logs: Any, good: Path) -> None:
+    """Through Spark itself: what is pushed down is what is planned."""
+    frame = logs("records", good, splitBytes=100_000)
+    everything = frame.rdd.getNumPartitions()
+    one = frame.where("topic = 'users' AND partition = 1").rdd.getNumPartitions()
+    some = frame.where("topic = 'users' AND partition = 1 AND offset < 1000").rdd.getNumPartitions()
+    assert 0 < some < one < everything / 4
+
+
 def test_a_session_without_push_down_can_read_too(spark: Any, logs: Any, good: Path) -> None:
     import kafkatool.spark
 
@@ -177,16 +186,16 @@ def test_a_stream_gives_every_committed_record_once(
 ) -> None:
     """The log grows between two runs of the stream: what has come since is all that the second gives."""
     source, target = tmp_path / "data", tmp_path / "out"
-    source.mkdir()
     names = sorted(path.name for path in (good / "payments-0").glob("*.log"))
     whole = (good / "payments-0" / names[0]).read_bytes()
+    shutil.copytree(good / "users-0", source / "users-0")
     (source / "payments-0").mkdir()
     log = source / "payments-0" / names[0]
     log.write_bytes(whole[: len(whole) * 4 // 5])  # in the middle of a batch, and of a transaction
 
     def take() -> Any:
-        stream = spark.readStream.format("kafkalog").option("maxRecordsPerTrigger", "300").load(str(source))
-        query = stream.select("partition", "offset", "value").writeStream.format("parquet")
+        stream = spark.readStream.format("kafkalog").option("maxRecordsPerTrigger", "3000").load(str(source))
+        query = stream.select("topic", "partition", "offset", "value").writeStream.format("parquet")
         query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(target))
         running = query.trigger(availableNow=True).start()
         assert running.awaitTermination(120)
@@ -195,11 +204,14 @@ def test_a_stream_gives_every_committed_record_once(
 
     first = take()
     sizes = [progress["numInputRows"] for progress in first.recentProgress]
-    assert max(sizes) <= 300 < sum(sizes)
+    assert max(sizes) <= 3000 < sum(sizes)
     log.write_bytes(whole)
+    shutil.copytree(good / "users-1", source / "users-1")  # a partition that was not there
     for name in names[1:]:
         shutil.copy(good / "payments-0" / name, source / "payments-0" / name)
     take()
-    found = sorted(row["offset"] for row in spark.read.parquet(str(target)).select("offset").collect())
-    told = [row["offset"] for row in ndjson("cat", "--format", "ndjson", source / "payments-0")]
-    assert found == told
+    keys = ("topic", "partition", "offset")
+    found = sorted(tuple(row) for row in spark.read.parquet(str(target)).select(*keys).collect())
+    told = [tuple(row[key] for key in keys) for row in ndjson("cat", "--format", "ndjson", source)]
+    assert found == sorted(told)
+    assert len({key[:2] for key in found}) == 3

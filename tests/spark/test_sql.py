@@ -31,6 +31,17 @@ def test_all_messages_of_a_customer_in_one_line(spark: Any, good: Path) -> None:
     assert expected
 
 
+def test_records_are_the_committed_ones_unless_all_are_asked_for(spark: Any, good: Path) -> None:
+    counts = []
+    for more in ([], ["--all"]):
+        query = "SELECT count(*) AS n FROM records WHERE topic = 'payments'"
+        [line] = run("sql", "--format", "ndjson", *more, query, str(good)).stdout.splitlines()
+        told = run("cat", "--format", "ndjson", *more, str(good / "payments-0")).stdout.splitlines()
+        counts.append((json.loads(line)["n"], len(told)))
+    assert all(here == there for here, there in counts)
+    assert counts[0] < counts[1]
+
+
 @pytest.mark.parametrize("fmt", ["table", "csv"])
 def test_a_sum_as_a_table_and_as_csv(spark: Any, good: Path, fmt: str) -> None:
     query = "SELECT codec, count(*) AS batches FROM batches WHERE topic = 'orders-lz4' GROUP BY codec"

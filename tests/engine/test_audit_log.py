@@ -1,0 +1,24 @@
+"""The batches of an audit, as they come to lie in its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
+from kafkatool.engine.survey import Split
+from kafkatool.engine.verify_columns import ROWS
+from tests.logs import batches, write_log
+
+
+def test_every_batch_of_a_long_log_is_a_row_of_its_own(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    count = ROWS + 10
+    path = write_log(tmp_path / "t-0", b"".join(batches(count, per_batch=1)))
+    size = path.stat().st_size
+    job = AuditJob(0, directory=str(tmp_path), name="part", partition=0)
+    facts = job.map(Split(str(path), 0, size, size), None)
+    assert isinstance(facts, AuditFacts)
+    rows = parquet.read_table(tmp_path / facts.parts[0])
+    assert rows.column("base_offset").to_pylist() == list(range(count))

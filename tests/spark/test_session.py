@@ -1,0 +1,65 @@
+"""Spark that is not there, that is interrupted, whose workers die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkatool.engine.survey import Split
+from kafkatool.errors import KafkatoolError
+from kafkatool.spark.workers import SparkWorkers
+from tests.cli import run
+
+
+def test_without_java_a_sentence_says_what_to_install(good: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kafkatool", "verify", "--spark", "local[2]", str(good)]
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        command, env={**environment, "PATH": str(tmp_path)}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.startswith(b"kafkatool: Spark needs Java 17 or newer, and there is none on the PATH")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("words", [["verify", "--spark", "local[2]"], ["sql", "SELECT 1"]])
+def test_without_pyspark_a_sentence_says_what_to_install(good: Path, words: list[str]) -> None:
+    program = "import sys; sys.modules['pyspark'] = None; from kafkatool.__main__ import main; main()"
+    command = [sys.executable, "-c", program, *words, str(good)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"pip install 'kafkatool[spark]'" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_interrupt_cancels_the_job_and_leaves_the_session(spark: Any, good: Path) -> None:
+    """At this rate it would take hours."""
+    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    done = run("verify", "--max-rate", "1K", "--spark", "local[2]", str(good))
+    assert done.exit_code == 130
+    assert time.monotonic() - began < 60
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert spark.range(10).count() == 10
+
+
+def die(split: Split) -> None:
+    os._exit(1)
+
+
+def test_a_task_whose_worker_dies_names_its_file_and_bytes(spark: Any) -> None:
+    with SparkWorkers(spark) as pool:
+        pending = pool.submit(die, Split("/some/where.log", 4096, 8192, 8192))
+        while not pending.is_done:
+            pool.wait()
+    with pytest.raises(KafkatoolError, match=r"/some/where\.log from byte 4096 to 8192: Spark gave up"):
+        pending.result()
