@@ -17,13 +17,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.kafka import peers
+from tests.kafka import class_archive, peers
 from tests.kafka.java_client import JavaClient
 from tests.kafka.librdkafka import Librdkafka
 
@@ -114,8 +114,10 @@ class Broker(Serving):
         log_dirs: int = 1,
         dynamic_quorum: bool = False,
         profiles: tuple[str, ...] = (),
+        java_options: Sequence[str] | None = None,
     ) -> None:
         self.version = version
+        self._java_options = class_archive.flags(version) if java_options is None else java_options
         self.root = Path(tempfile.mkdtemp(prefix=f"kafkatool-broker-{version}-"))
         self.log_dirs = [self.root / f"logs{number}" for number in range(1, log_dirs + 1)]
         self.cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "A")
@@ -226,6 +228,7 @@ class Broker(Serving):
         return [
             peers.require_java(),
             *(f"-Xmx{self.heap}", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *self._java_options,
             *("-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dlog4j2.disable.jmx=true"),
             *("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Duser.timezone=UTC"),
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",

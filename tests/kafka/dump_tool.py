@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from tests.kafka import peers
+from tests.kafka import class_archive, peers
 
 DIR = "@DIR@"
 
@@ -46,6 +46,7 @@ def java_command(version: str, *, quiet: bool = True) -> list[str]:
     return [
         peers.require_java(),
         *("-Xmx1g", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *class_archive.flags(version),
         *("-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-Dstderr.encoding=UTF-8"),
         *(f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}", "-Dlog4j2.disable.jmx=true"),
         *("-cp", peers.classpath(version)),

@@ -50,7 +50,7 @@ class JavaServant:
 
     def __init__(self, version: str, source: str) -> None:
         *command, jars = java_command(version, quiet=False)
-        classes = os.pathsep.join([str(_compiled(version, jars, source)), jars])
+        classes = os.pathsep.join([jars, str(_compiled(version, jars, source))])
         self._errors = cast("IO[bytes]", tempfile.TemporaryFile())  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [*command, classes, "Servant", source.removesuffix(".java")],

@@ -216,7 +216,18 @@ def fetch_all() -> bool:
     ]
     jobs += [(name, partial(_fetch_program, name, package)) for name, package in PROGRAMS.items()]
     jobs += [(f"Kafka {NEWEST} mirror", partial(kafka_jars, NEWEST, MIRROR)), ("kafkajs", _fetch_kafkajs)]
+    jobs += [(f"classes of Kafka {version}", partial(_archive_classes, version)) for version in (OLDEST, NEWEST)]
     return min(_attempt(what, fetch) for what, fetch in jobs)  # no short cut: each is tried
+
+
+def _archive_classes(version: str) -> None:
+    from tests.kafka import class_archive
+    from tests.kafka.broker import BrokerFailedError
+
+    try:
+        class_archive.make(version)
+    except (BrokerFailedError, OSError) as error:
+        raise PeerMissingError(f"its brokers will start more slowly: {error}") from error
 
 
 def _attempt(what: str, fetch: Callable[[], object]) -> bool:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.kafka.broker import free_ports
 from tests.spark.fleet import damage, write_fleet
+from tests.spark.on_cluster import QUICKLY
 
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+SETTINGS = {**QUICKLY, "spark.sql.adaptive.enabled": "false"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,11 +14,19 @@ from pathlib import Path
 from kafkatool.spark.session import open_session
 from tests.cli import run
 
+# A JVM that lives for minutes: what its best compiler would take, it never gives back.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICKLY = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": _SHORT_LIVED,
+    "spark.executor.extraJavaOptions": _SHORT_LIVED,
+}
+
 
 def main() -> None:
     master, out = sys.argv[1:]
     told = []
-    with open_session(master, {"spark.sql.shuffle.partitions": "2"}):
+    with open_session(master, QUICKLY):
         for words in json.load(sys.stdin):
             done = run(*words)
             told.append([int(done.exit_code), done.stdout.decode(), done.stderr.decode()])
