@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kafkatool.engine.lookup import sibling_file
 from kafkatool.engine.source import FileSource, Guest, open_source, read_small_file
@@ -19,27 +21,30 @@ MOST_INDEX_BYTES = 128 << 20
 _GUEST = Guest(cache_keep=True)
 _NO_INDEX = b""
 
+# Looked into one entry at a time, where numpy takes twenty times as long.
+Int32s: TypeAlias = "array[int]"
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetIndex:
     """Offsets, relative to the base, and positions, both rising."""
 
-    offsets: NDArray[np.int32]
-    positions: NDArray[np.int32]
+    offsets: Int32s
+    positions: Int32s
 
     @property
     def size(self) -> int:
-        return int(self.offsets.nbytes + self.positions.nbytes)
+        return 2 * self.offsets.itemsize * len(self.offsets)
 
     def floor(self, relative_offset: int) -> tuple[int, int] | None:
         """The last entry at or below an offset: (relative offset, position)."""
-        slot = int(np.searchsorted(self.offsets, relative_offset, side="right")) - 1
-        return None if slot < 0 else (int(self.offsets[slot]), int(self.positions[slot]))
+        slot = bisect_right(self.offsets, relative_offset) - 1
+        return None if slot < 0 else (self.offsets[slot], self.positions[slot])
 
     def offset_behind(self, position: int) -> int | None:
         """The relative offset of the first entry at or behind a byte."""
-        slot = int(np.searchsorted(self.positions, position))
-        return int(self.offsets[slot]) if slot < len(self.offsets) else None
+        slot = bisect_left(self.positions, position)
+        return self.offsets[slot] if slot < len(self.offsets) else None
 
 
 def read_index(raw: bytes) -> OffsetIndex:
@@ -50,7 +55,7 @@ def read_index(raw: bytes) -> OffsetIndex:
     end = len(offsets) if rises.all() else int(np.argmin(rises)) + 1
     if end and (offsets[0] < 0 or positions[0] < 0 or (end == 1 and positions[0] == 0)):
         end = 0
-    return OffsetIndex(offsets[:end].copy(), positions[:end].copy())
+    return OffsetIndex(array("i", offsets[:end].tobytes()), array("i", positions[:end].tobytes()))
 
 
 class LogFile:
