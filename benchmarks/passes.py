@@ -72,14 +72,14 @@ def checksum(paths: list[str]) -> Callable[[], None]:
     return run
 
 
-def verify(paths: list[str], *, deep: bool = False) -> Callable[[], None]:
+def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[], None]:
     from kafkatool.engine.paths import FileTarget
     from kafkatool.engine.verify import Request, Verification
     from kafkatool.engine.worker_pool import workers
 
     def run() -> None:
         checking = Verification([FileTarget(path) for path in paths], Request(deep=deep))
-        with workers(1) as pool:
+        with workers(jobs) as pool:
             for _finding in checking.findings(pool):
                 pass
         assert checking.summary.batches
@@ -192,7 +192,9 @@ PASSES = {
     "read-by-two": read_by_two,
     "checksum": checksum,
     "verify": verify,
+    "verify-by-two": lambda paths: verify(paths, jobs=2),
     "verify-deep": lambda paths: verify(paths, deep=True),
+    "verify-deep-by-two": lambda paths: verify(paths, deep=True, jobs=2),
     "decode": decode,
     "parse": parse,
     "inflate": inflate,

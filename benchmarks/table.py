@@ -199,6 +199,11 @@ def _two_jobs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
         verify = ["verify", *flags, *map(str, logs), "--jobs"]
         row = Row(f"{title} of 4 segments on two jobs", kafkatool(*verify, "2").run, 1.6)
         yield Comparison("on one job", kafkatool(*verify, "1").run, [row])
+        name = "-".join(["verify", *(flag.strip("-") for flag in flags)])
+        row = Row(
+            f"{title} of 4 segments on two jobs, start-up aside", one_pass(f"{name}-by-two", *logs).run, 1.6
+        )
+        yield Comparison("on one job, start-up aside", one_pass(name, *logs).run, [row])
     row = Row("bare reading of 4 segments by two processes", one_pass("read-by-two", *logs).run)
     yield Comparison("by one process", one_pass("read", *logs).run, [row])
 

@@ -51,8 +51,15 @@ def read_run(run: Run, accounting: IndexAccounting) -> RunColumns | None:
     room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
     if max(accounting.offset_entries, accounting.time_entries) + len(last) >= room:
         return None
-    before = np.maximum.accumulate(np.append(accounting.max_timestamp, batches.max_timestamp[:-1]))
+    before = np.maximum.accumulate(_behind(accounting.max_timestamp, batches.max_timestamp))
     return RunColumns(batches, last, end, np.flatnonzero(batches.max_timestamp > before))
+
+
+def _behind(first: int, column: Column) -> Column:
+    """For each batch what the one before it has."""
+    found = np.empty_like(column)
+    found[0], found[1:] = first, column[:-1]
+    return found
 
 
 # --- indexes ------------------------------------------------------------------------------------------
@@ -70,22 +77,31 @@ def add_run(run: RunColumns, accounting: IndexAccounting) -> tuple[bytes, bytes]
         return b"", times
     accounting.offset_entries += len(due)
     accounting.last_indexed_offset = int(run.last_offset[due[-1]])
-    relative = run.last_offset[due] - accounting.base_offset
-    return np.stack((relative, run.batches.position[due]), axis=1).astype(">i4").tobytes(), times
+    entries = np.empty((len(due), 2), dtype=">i4")
+    entries[:, 0] = run.last_offset[due] - accounting.base_offset
+    entries[:, 1] = run.batches.position[due]
+    return entries.tobytes(), times
 
 
 def _due(run: RunColumns, accounting: IndexAccounting) -> NDArray[np.int64]:
     """Which batches get an entry: those behind more than an interval since the last one."""
-    positions: list[int] = run.batches.position.tolist()
-    interval, since = accounting.interval_bytes, positions[0] - accounting.bytes_since_entry
-    due: list[int] = []
-    at = bisect_right(positions, since + interval)
+    positions, interval = run.batches.position, accounting.interval_bytes
+    since = int(positions[0]) - accounting.bytes_since_entry
+    first = int(np.searchsorted(positions, since + interval, side="right"))
+    if (np.diff(positions[first:]) > interval).all():  # as of large batches: then it is every one
+        due = np.arange(first, len(positions))
+    else:
+        due = np.array(_one_an_interval(positions.tolist(), first, interval))
+    accounting.bytes_since_entry = run.end - (int(positions[due[-1]]) if len(due) else since)
+    return due
+
+
+def _one_an_interval(positions: list[int], first: int, interval: int) -> list[int]:
+    due, at = [], first
     while at < len(positions):
         due.append(at)
-        since = positions[at]
-        at = bisect_right(positions, since + interval, at + 1)
-    accounting.bytes_since_entry = run.end - since
-    return np.array(due, dtype=np.int64)
+        at = bisect_right(positions, positions[at] + interval, at + 1)
+    return due
 
 
 def _time_entries(run: RunColumns, due: NDArray[np.int64], accounting: IndexAccounting) -> bytes:
@@ -112,6 +128,8 @@ def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, la
 
     `last_offset` is that of the batch before the run.
     """
+    if not entries:
+        return 0
     batches, positions = run.batches, run.batches.position
     claims = np.frombuffer(entries[: (len(positions) + 1) * offset_index.ENTRY_SIZE], ">i4").reshape(-1, 2)
     claims = claims.astype(np.int64)
@@ -119,7 +137,7 @@ def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, la
         return None
     claims = claims[: np.searchsorted(claims[:, 1], positions[-1], side="right")]
     rows, offsets = np.searchsorted(positions, claims[:, 1]), claims[:, 0] + base_offset
-    before = np.append(last_offset, run.last_offset[:-1])
+    before = _behind(last_offset, run.last_offset)
     holds = (
         (positions[rows] == claims[:, 1]) & (offsets > before[rows]) & (offsets >= batches.base_offset[rows])
     )
@@ -128,6 +146,8 @@ def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, la
 
 def times_that_hold(run: RunColumns, entries: memoryview, base_offset: int) -> int:
     """How many of the entries in front are the greatest times of this run, each at its offset."""
+    if not entries:
+        return 0
     claims = np.frombuffer(entries[: (len(run.latest) + 1) * time_index.ENTRY_SIZE], _TIME_ENTRY)
     times = run.batches.max_timestamp[run.latest]
     if not len(times) or not len(claims):

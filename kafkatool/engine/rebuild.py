@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from operator import sub
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.index import index_limit
@@ -310,8 +310,9 @@ def _is_dense_enough(used: bytes, wanted: bytes, segment: Segment) -> bool:
 
 def _widest(entries: bytes, size: int) -> int:
     """The most bytes of the log between two entries."""
-    positions = [0, *(entry.position for entry in offset_index.read_entries(entries)), size]
-    return max(after - before for before, after in pairwise(positions))
+    positions = [0, *(position for _offset, position in offset_index.ENTRY.iter_unpack(entries)), size]
+    widest: int = max(map(sub, positions[1:], positions))
+    return widest
 
 
 def _reaches_the_end(used: bytes, wanted: bytes, segment: Segment) -> bool:
