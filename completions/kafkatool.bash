@@ -35,7 +35,7 @@ _kafkatool_command() {
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'recover')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'retention')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;

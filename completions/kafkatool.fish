@@ -138,7 +138,7 @@ complete -c kafkatool -n '__kafkatool_is "cat" "export"' -l high-watermark -x -a
 complete -c kafkatool -n '__kafkatool_is "cat" "export"' -l redact -d 'Leave out records of the cluster\'s metadata that hold credentials or secrets.'
 complete -c kafkatool -n '__kafkatool_is "export"' -s o -l output -r -F -d 'A directory, for a file a segment: an interrupted or later run goes on there; or, by its extension, one file.'
 complete -c kafkatool -n '__kafkatool_is "export"' -l format -x -a 'parquet arrow csv ndjson' -d 'By default what the extension of the output says, else parquet; parquet and arrow need the extra `arrow`.'
-complete -c kafkatool -n '__kafkatool_is "export" "stats" "verify" "report" "rebuild-index" "retention" "compact" "pipeline collect"' -l jobs -x -d 'Processes to use; 0 means one for every core.'
+complete -c kafkatool -n '__kafkatool_is "export" "stats" "verify" "report" "rebuild-index" "recover" "retention" "compact" "pipeline collect"' -l jobs -x -d 'Processes to use; 0 means one for every core.'
 complete -c kafkatool -n '__kafkatool_is "export" "stats" "verify" "retention" "compact"' -l spark -x -d 'Run on Spark: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://: untested).'
 complete -c kafkatool -n '__kafkatool_is "export" "stats" "verify" "retention" "compact" "sql" "pipeline run"' -l conf -x -d 'A setting of Spark, for example its memory.'
 complete -c kafkatool -n '__kafkatool_is "ls" "cache-map"' -l topics -d 'One row a topic.'

@@ -54,7 +54,7 @@ CONTRACT = {
     "--config": PLAN | AUDIT | {"report"},
     "--kafka-version": {"retention", "compact", "report"} | AUDIT,
     "--compat": {"dump-log"},
-    "--jobs": PLAN - {"recover"} | {"export", "stats", "verify", "pipeline collect", "report"},
+    "--jobs": PLAN | {"export", "stats", "verify", "pipeline collect", "report"},
     "--spark": {"export", "stats", "verify", "retention", "compact", "sql", "pipeline run"},
     "--conf": {"export", "stats", "verify", "retention", "compact", "sql", "pipeline run"},
     "--max-rate": OF_LOGS,

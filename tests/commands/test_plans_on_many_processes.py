@@ -1,4 +1,4 @@
-"""`rebuild-index` plans on several processes: what they say and do is what one would."""
+"""`rebuild-index` and `recover` plan on several processes: what they say and do is what one would."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.engine.test_recover_failing_disk import failing
 from tests.log_dirs import read_tree
 from tests.transcripts import mask
 
-PLANNERS = ["rebuild-index"]
-COMMANDS = ["rebuild-index", "rebuild-index --force --fail-on loss"]
+PLANNERS = ["rebuild-index", "recover"]
+COMMANDS = ["rebuild-index", "recover", "recover -v", "rebuild-index --force --fail-on loss"]
 FORMATS = ["table", "ndjson", "csv"]
 FIRST, SECOND = segment_file(0, ".log"), segment_file(60, ".log")
 SEVERAL = ("2", "3", "0")
@@ -71,7 +71,16 @@ def test_any_number_of_processes_says_the_same(words: str, fmt: str, log_dir: Pa
     command = [*words.split(), "--format", fmt, str(log_dir)]
     alone = run(*command, "--jobs", "1")
     assert [run(*command, "--jobs", jobs) for jobs in SEVERAL] == [alone] * len(SEVERAL)
-    assert b"orders-" in alone.stdout
+    assert b"orders-" in alone.stdout or (alone.exit_code, words) == (0, "recover")
+
+
+def test_what_is_wrong_with_each_is_told_in_the_order_of_the_partitions(tmp_path: Path) -> None:
+    damage(log_dir := write_many(tmp_path / "logs"))
+    told = run("recover", "--jobs", "3", str(log_dir))
+    names = [line.split()[0] for line in told.stdout.decode().splitlines()[1:]]
+    assert told.exit_code == 4
+    assert names == sorted(names, key=lambda name: (name.endswith("-delete"), name))
+    assert {"orders-2", "orders-3", "orders-4", "orders-5"} <= set(names)
 
 
 @pytest.mark.parametrize("command", PLANNERS)
