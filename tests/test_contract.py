@@ -38,8 +38,8 @@ CONTRACT = {
     "--format": ROWS,
     "--raw": ROWS - {"cat", "export", "report"},  # they have no table
     "--bytes": RECORDS | {"stats", "compact", "sql"},  # the others show no byte strings
-    "--from": RECORDS | {"cache-map"},
-    "--to": RECORDS | {"cache-map"},
+    "--from": RECORDS | {"stats", "cache-map"},
+    "--to": RECORDS | {"stats", "cache-map"},
     "--at": {"retention", "compact", "stats", "report"} | AUDIT,
     "--time": {"lookup"},
     "--key": RECORDS | {"compact"},
