@@ -17,7 +17,7 @@ _kafkatool_command() {
         options='--files-from -0 --null --topics --partitions --segments --files --space --state --sort --reverse --limit --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'stats')
         arguments=(paths)
-        options='--files-from -0 --null --by --deep --what-if --at --now --top --redact --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --by --deep --from --to --what-if --at --now --top --redact --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'verify')
         arguments=(paths)
         options='--files-from -0 --null --deep --sample --state --format --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
@@ -32,10 +32,10 @@ _kafkatool_command() {
         options='--files-from -0 --null --offset --time --explain --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'rebuild-index')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'recover')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'retention')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;

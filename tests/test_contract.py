@@ -38,8 +38,8 @@ CONTRACT = {
     "--format": ROWS,
     "--raw": ROWS - {"cat", "export", "report"},  # they have no table
     "--bytes": RECORDS | {"stats", "compact", "sql"},  # the others show no byte strings
-    "--from": RECORDS | {"cache-map"},
-    "--to": RECORDS | {"cache-map"},
+    "--from": RECORDS | {"stats", "cache-map"},
+    "--to": RECORDS | {"stats", "cache-map"},
     "--at": {"retention", "compact", "stats", "report"} | AUDIT,
     "--time": {"lookup"},
     "--key": RECORDS | {"compact"},
@@ -54,7 +54,7 @@ CONTRACT = {
     "--config": PLAN | AUDIT | {"report"},
     "--kafka-version": {"retention", "compact", "report"} | AUDIT,
     "--compat": {"dump-log"},
-    "--jobs": {"export", "stats", "verify", "retention", "compact", "pipeline collect", "report"},
+    "--jobs": PLAN | {"export", "stats", "verify", "pipeline collect", "report"},
     "--spark": {"export", "stats", "verify", "retention", "compact", "sql", "pipeline run"},
     "--conf": {"export", "stats", "verify", "retention", "compact", "sql", "pipeline run"},
     "--max-rate": OF_LOGS,

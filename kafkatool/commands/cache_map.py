@@ -20,6 +20,7 @@ from kafkatool.commands.options import (
     RawOpt,
     ToOpt,
     epilog,
+    parse_range,
 )
 from kafkatool.errors import ExitCode, UsageError
 
@@ -120,9 +121,7 @@ class ChangeOptions:
         return Action.WARM if self.warm else Action.EVICT
 
     def range(self) -> Range:
-        from kafkatool.commands.options import RecordChoice
-
-        return RecordChoice(from_=self.from_, to=self.to).filter().wanted
+        return parse_range(self.from_, self.to)
 
     def last_size(self) -> int | None:
         from kafkatool.commands.arguments import parse_size

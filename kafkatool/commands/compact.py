@@ -79,6 +79,8 @@ def compact(
     that no broker uses, never by a mere default. Exit code 4 means that the cleaner of a broker would give
     up, and where, or that it would copy a batch with a wrong checksum.
     """
+    from kafkatool.engine.partitions import most_workers
+
     speak = common.talk()
     if plan.undo_instead(where, "compact", speak, fmt):
         return
@@ -90,7 +92,7 @@ def compact(
     work = _Work(common.guest(), speak, plan, broker, how, fmt=fmt, raw=raw, bytes_as=bytes_as)
     work.fail_on = severity(fail_on)
     found = work.find(where)
-    pool = where_to_run.workers(1 if plan.apply else jobs, _most_workers(found), speak, "compact", None)
+    pool = where_to_run.workers(1 if plan.apply else jobs, most_workers(found.homes), speak, "compact", None)
     with pool as (workers, _advance):
         # Processes of this machine share the memory; on a cluster everyone has their own.
         sharing = workers.count if where_to_run.spark is None else 1
@@ -346,14 +348,6 @@ class _Work:
         key = (partition.topic or "", partition.partition or 0)
         plan = plan_swap(done, partition.path, home.path, key, self._guest)
         conclude(plan, self._plan.applying(self._now_ms), self._talk, out, self._fmt, do_apply=True)
-
-
-def _most_workers(found: Found) -> int:
-    """More are not worth their start: a partition goes to one, and a little is soon done."""
-    from kafkatool.engine.worker_pool import WORTH_A_WORKER
-
-    partitions = [named for home in found.homes for named in home.partitions]
-    return min(len(partitions), sum(named.log_bytes for named in partitions) // WORTH_A_WORKER)
 
 
 def _refuse_leftovers(named: NamedPartition) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafkatool.commands.arguments import Position
     from kafkatool.commands.filters import RecordFilter
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.lookup import Range
     from kafkatool.engine.paths import Expansion
     from kafkatool.engine.plan import Applying
     from kafkatool.engine.source import Guest
@@ -297,14 +298,11 @@ class RecordChoice:
 
     def filter(self) -> RecordFilter:
         """What the options ask for. Raises UsageError."""
-        from kafkatool.commands.arguments import Position, parse_bytes, parse_header, parse_regex
+        from kafkatool.commands.arguments import parse_bytes, parse_header, parse_regex
         from kafkatool.commands.filters import RecordFilter
-        from kafkatool.engine.lookup import Range
 
-        first = _position(self.from_) if self.from_ is not None else Position()
-        last = _position(self.to) if self.to is not None else Position()
         return RecordFilter(
-            wanted=Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms),
+            wanted=parse_range(self.from_, self.to),
             keys=frozenset(map(parse_bytes, self.key or ())),
             key_regex=parse_regex(self.key_regex) if self.key_regex is not None else None,
             headers=tuple(map(parse_header, self.header or ())),
@@ -321,12 +319,20 @@ class RecordOptions(RecordChoice):
     tail: TailOpt = None
 
 
-def _position(text: str) -> Position:
+def parse_range(from_: str | None, to: str | None) -> Range:
+    """What --from and --to say. Raises UsageError."""
+    from kafkatool.engine.lookup import Range
+
+    first, last = _position(from_), _position(to)
+    return Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms)
+
+
+def _position(text: str | None) -> Position:
     import time
 
-    from kafkatool.commands.arguments import parse_position
+    from kafkatool.commands.arguments import Position, parse_position
 
-    return parse_position(text, time.time_ns() // 1_000_000)
+    return Position() if text is None else parse_position(text, time.time_ns() // 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

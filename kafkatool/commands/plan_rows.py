@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, rows
 from kafkatool.errors import UsageError
@@ -13,8 +13,12 @@ from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.plan import Applying, Plan, Step
+    from kafkatool.engine.plans_in_order import PlanAsk
     from kafkatool.engine.source import Guest
     from kafkatool.engine.topic_settings import NumberSettings
+    from kafkatool.engine.worker_pool import Workers
+
+_Plan = TypeVar("_Plan")
 
 STEP_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -96,6 +100,26 @@ def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, 
         speak.note(f"{plan.log_dir}: nothing to do")
     else:
         speak.note(_sentence(plan, row, journal))
+
+
+def plans_of(
+    asks: Sequence[PlanAsk[_Plan]],
+    pool: Workers,
+    guest: Guest,
+    speak: Talk,
+    leave: Callable[[str, object], None],
+) -> list[_Plan]:
+    """What is planned for each partition; `leave` is told of those for which nothing can be, and why."""
+    from kafkatool.engine.plans_in_order import plan_in_order
+
+    done = []
+    with speak.progress("reading", sum(ask.bytes_to_read for ask in asks)) as advance:
+        for ask, planned in plan_in_order(pool, asks, guest, advance):
+            if planned.plan is not None:
+                done.append(planned.plan)
+            else:
+                leave(ask.path, planned.failure)
+    return done
 
 
 def warn_of_bad_blocks(guest: Guest, speak: Talk) -> None:

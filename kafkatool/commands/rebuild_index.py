@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from kafkatool.commands.options import (
     ConfigOpt,
     FailOnOpt,
     FormatOpt,
+    JobsOpt,
     PathOptions,
     PlanOptions,
     RawOpt,
@@ -25,8 +25,9 @@ from kafkatool.errors import ExitCode
 if TYPE_CHECKING:
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Home, NamedPartition
-    from kafkatool.engine.rebuild import Rebuilding, Rebuilt
+    from kafkatool.engine.rebuild import RebuildAsk, Rebuilt
     from kafkatool.engine.source import Guest
+    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -53,6 +54,7 @@ def rebuild_index(
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
+    jobs: JobsOpt = 0,
     config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
@@ -64,15 +66,17 @@ def rebuild_index(
     segments are counted from. The log itself is never changed: see recover for that.
     """
     from kafkatool.commands.plan_rows import STEP_COLUMNS
+    from kafkatool.engine.partitions import most_workers
+    from kafkatool.engine.worker_pool import workers
 
     speak = common.talk()
     if plan.undo_instead(where, "rebuild-index", speak, fmt):
         return
     work = _Work(common.guest(), speak, plan, config, severity(fail_on), force=force)
     homes = work.find(where)
-    with rows(fmt, STEP_COLUMNS, raw=raw) as out:
+    with workers(jobs, most_workers(homes)) as pool, rows(fmt, STEP_COLUMNS, raw=raw) as out:
         for home in homes:
-            work.rebuild(home, out, fmt)
+            work.rebuild(home, pool, out, fmt)
     raise typer.Exit(work.exit_code)
 
 
@@ -108,17 +112,11 @@ class _Work:
             self.exit_code = ExitCode.FAILED
         return found.homes
 
-    def rebuild(self, home: Home, out: Rows, fmt: Format) -> None:
+    def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
         from kafkatool.commands.plan_rows import conclude, step_row, warn_of_bad_blocks, write_row
         from kafkatool.engine.rebuild import as_plan
-        from kafkatool.engine.topic_settings import topic_settings
 
-        known = topic_settings(home.path, self._guest)
-        done = []
-        with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
-            for named in home.partitions:
-                rebuilt = self._one(named, known, advance)
-                done += [rebuilt] if rebuilt is not None else []
+        done = self._all(home, pool)
         for part in done:
             for difference in part.differences:
                 counts = (difference.entries, difference.only_there, difference.only_here)
@@ -128,25 +126,28 @@ class _Work:
         how = self._plan.applying(self._now_ms)
         conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=self._plan.apply)
 
-    def _how(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> Rebuilding:
-        from kafkatool.engine.rebuild import Rebuilding
+    def _all(self, home: Home, pool: Workers) -> list[Rebuilt]:
+        from kafkatool.commands.plan_rows import plans_of
+        from kafkatool.engine.topic_settings import topic_settings
 
-        interval = self._settings.of(known, named.partition.topic, INTERVAL)
-        return Rebuilding(self._now_ms, interval, self._force, named.bases)
+        known = topic_settings(home.path, self._guest)
+        asks = [ask for named in home.partitions if (ask := self._ask(named, known)) is not None]
+        return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
-    def _one(
-        self, named: NamedPartition, known: dict[str, dict[str, str]], advance: Callable[[int], None]
-    ) -> Rebuilt | None:
-        from kafkatool.engine.rebuild import plan_rebuild
+    def _ask(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> RebuildAsk | None:
+        from kafkatool.engine.rebuild import RebuildAsk, Rebuilding
         from kafkatool.errors import KafkatoolError
 
         try:
-            how = self._how(named, known)
-            return plan_rebuild(named.partition, named.log_start, how, self._guest, advance)
-        except (FileNotFoundError, KafkatoolError) as error:
-            self._talk.warn(f"{named.partition.path}: {error}; left as it is")
-            self.exit_code = ExitCode.FAILED
+            interval = self._settings.of(known, named.partition.topic, INTERVAL)
+        except KafkatoolError as error:
+            self._leave(named.partition.path, error)
             return None
+        return RebuildAsk(named, Rebuilding(self._now_ms, interval, self._force, named.bases))
+
+    def _leave(self, path: str, why: object) -> None:
+        self._talk.warn(f"{path}: {why}; left as it is")
+        self.exit_code = ExitCode.FAILED
 
     def _tell_damage(self, part: Rebuilt, out: Rows, fmt: Format) -> None:
         from kafkatool.commands.log_rows import Place, damage_row, damage_sentence

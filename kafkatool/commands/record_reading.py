@@ -20,6 +20,7 @@ from kafkatool.engine.findings import Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import STDIN
+from kafkatool.engine.range_columns import records_in
 from kafkatool.engine.read_subject import Subject, subjects_of
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
@@ -146,16 +147,7 @@ class Reading:
     def _chosen(self, piece: Piece, *, counts: bool) -> Rows:
         """The same as RecordFilter.takes, for many at once; only content is looked at one by one."""
         columns, judged, chosen = piece.columns, piece.judged, self.chosen
-        takes = np.ones(len(columns), dtype=np.bool_)
-        wanted = chosen.wanted
-        if wanted.from_offset is not None:
-            takes &= columns.offset >= wanted.from_offset
-        if wanted.to_offset is not None:
-            takes &= columns.offset < wanted.to_offset
-        if wanted.from_ms is not None:
-            takes &= columns.timestamp_ms >= wanted.from_ms
-        if wanted.to_ms is not None:
-            takes &= columns.timestamp_ms < wanted.to_ms
+        takes = records_in(chosen.wanted, columns.offset, columns.timestamp_ms)
         if chosen.producer_id is not None:
             takes &= ((columns.batches.producer_id == chosen.producer_id) & (columns.batches.magic == 2))[
                 columns.batch

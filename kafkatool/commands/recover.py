@@ -12,6 +12,7 @@ from kafkatool.commands.options import (
     ConfigOpt,
     FailOnOpt,
     FormatOpt,
+    JobsOpt,
     PathOptions,
     PlanOptions,
     RawOpt,
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.partitions import Home
+    from kafkatool.engine.recover import RecoverAsk
     from kafkatool.engine.recover_result import Recovered
     from kafkatool.engine.source import Guest
     from kafkatool.engine.start_checks import StartChecks
+    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -69,6 +72,7 @@ def recover(
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
+    jobs: JobsOpt = 0,
     config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
@@ -81,13 +85,17 @@ def recover(
     it is kept. With another replica in sync it is better to set this copy aside and let the broker fetch it
     anew. -v shows the steps file by file.
     """
+    from kafkatool.engine.partitions import most_workers
+    from kafkatool.engine.worker_pool import workers
+
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):
         return
     work = _Work(common.guest(), speak, plan, keep_after_damage, config, severity(fail_on))
     work.find(where)
-    for home in work.homes:
-        work.recover(home, fmt, raw)
+    with workers(jobs, most_workers(work.homes)) as pool:
+        for home in work.homes:
+            work.recover(home, pool, fmt, raw)
     raise typer.Exit(work.exit_code)
 
 
@@ -132,7 +140,7 @@ class _Work:
         self.homes = found.homes
         self._brokers = configured_brokers(expansion.named)
 
-    def recover(self, home: Home, fmt: Format, raw: bool) -> None:
+    def recover(self, home: Home, pool: Workers, fmt: Format, raw: bool) -> None:
         from kafkatool.commands.plan_rows import (
             STEP_COLUMNS,
             conclude,
@@ -152,7 +160,7 @@ class _Work:
         self._fates = {
             os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in home.log_dir.partitions
         }
-        done = self._all(home, checks)
+        done = self._all(home, checks, pool)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
             self._tell_directory(home, checks, out, fmt)
             for one in done:
@@ -182,20 +190,26 @@ class _Work:
             "this copy aside and let the broker fetch it anew"
         )
 
-    def _all(self, home: Home, checks: StartChecks) -> list[Recovered]:
-        from kafkatool.engine.recover import plan_recover
+    def _all(self, home: Home, checks: StartChecks, pool: Workers) -> list[Recovered]:
+        from kafkatool.commands.plan_rows import plans_of
+
+        partitions = [named.partition for named in home.partitions] + _deleted(home)
+        asks = [ask for one in partitions if (ask := self._ask(one, checks)) is not None]
+        return plans_of(asks, pool, self._guest, self._talk, self._leave)
+
+    def _ask(self, partition: Partition, checks: StartChecks) -> RecoverAsk | None:
+        from kafkatool.engine.recover import RecoverAsk
         from kafkatool.errors import KafkatoolError
 
-        done = []
-        with self._talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
-            for partition in [named.partition for named in home.partitions] + _deleted(home):
-                try:
-                    done.append(plan_recover(partition, self._start.how(partition, checks), self._guest))
-                except (FileNotFoundError, KafkatoolError) as error:
-                    self._talk.warn(f"{partition.path}: {error}; left as it is")
-                    self.exit_code = ExitCode.FAILED
-                advance(sum(segment.log.size for segment in partition.live_segments if segment.log))
-        return done
+        try:
+            return RecoverAsk(partition, self._start.how(partition, checks))
+        except KafkatoolError as error:
+            self._leave(partition.path, error)
+            return None
+
+    def _leave(self, path: str, why: object) -> None:
+        self._talk.warn(f"{path}: {why}; left as it is")
+        self.exit_code = ExitCode.FAILED
 
     def _tell_directory(self, home: Home, checks: StartChecks, out: Rows, fmt: Format) -> None:
         for what, reasons in (("refuse", checks.refusals), ("offline", checks.offline)):

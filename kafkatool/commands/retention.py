@@ -114,10 +114,9 @@ class _Work:
     @property
     def most_workers(self) -> int:
         """More are not worth their start; without --check-times hardly anything is read."""
-        from kafkatool.engine.worker_pool import WORTH_A_WORKER
+        from kafkatool.engine.partitions import most_workers
 
-        count = sum(len(home.partitions) for home in self._homes)
-        return min(count, self.size // WORTH_A_WORKER) if self._how.check_times else 1
+        return most_workers(self._homes) if self._how.check_times else 1
 
     def judge_with(self, remote_offset: int | None, *, check_times: bool) -> None:
         """Settle the moment, and what nobody can read from the disk."""

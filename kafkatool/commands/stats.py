@@ -13,10 +13,13 @@ from kafkatool.commands.options import (
     CommonOptions,
     FailOnOpt,
     FormatOpt,
+    FromOpt,
     JobsOpt,
     PathOptions,
     RawOpt,
+    ToOpt,
     epilog,
+    parse_range,
     severity,
 )
 from kafkatool.commands.render import BytesFormat, Format, Talk
@@ -37,6 +40,7 @@ EPILOG = epilog(
         "kafkatool stats --by topic --what-if zstd,lz4,gzip:9 server.properties": (
             "what other codecs would save"
         ),
+        "kafkatool stats --from now-1d --by topic server.properties": "the last day",
         "kafkatool stats --format ndjson DIR | jq 'select(.future_batches > 0)'": ("where clocks are ahead"),
         "kafkatool stats --by topic --format csv DIR > topics.csv": "for a spreadsheet",
     },
@@ -61,6 +65,8 @@ class CountOptions:
         bool,
         typer.Option("--deep", help="Decode every record too: keys, sizes, tombstones, ratios, exact times."),
     ] = False
+    from_: FromOpt = None
+    to: ToOpt = None
     what_if: Annotated[
         str | None,
         typer.Option(
@@ -118,6 +124,10 @@ def stats(
     are exact below 128 and at most 1.6 % too high above. Up to 65,536 different keys or producers are counted
     one by one; beyond, their number is an estimate (0.8 % standard error), and frequent keys come from a
     sample of 16,384 records. Output says which. Nothing is changed, and the page cache is left as it was.
+
+    Of a range, --from to --to, a batch counts as a whole: where any of its offsets lies in it, or, of times,
+    its greatest one. With --deep every record is asked, and a batch counts with those in the range. What has
+    nothing in it is left out, and segments outside of it are not read.
     """
     from kafkatool.commands.stats_sheet import Style
     from kafkatool.engine.stats import Request, Statistics
@@ -125,16 +135,21 @@ def stats(
     least = severity(fail_on)
     choices = count.codecs()
     speak, expansion = common.talk(), where.expand()
-    run = Statistics(expansion.targets, common.guest())
+    wanted = parse_range(count.from_, count.to)
+    run = Statistics(expansion.targets, common.guest(), wanted)
     run.summary.failures += expansion.problems
-    if not run.logs:
+    if not run.has_logs:
         raise UsageError(next(iter(run.summary.failures), "no log to read there"))
     request = Request(count.now_ms(), count.by, count.deep)
     view = _View(run, request, choices, Style(raw, how, count.redact, count.top), speak)
     pool = where_to_run.workers(jobs, run.most_workers, speak, "stats", run.size)
     view.show(fmt, pool, sheets=common.verbose)
     _talk_of(run.summary, speak)
-    raise typer.Exit(_exit_code(run.summary, least))
+    code = _exit_code(run.summary, least)
+    if code is ExitCode.OK and run.is_nothing_there:
+        speak.warn("nothing matches")
+        code = ExitCode.USAGE
+    raise typer.Exit(code)
 
 
 def _choices(text: str) -> list[Choice]:
@@ -252,13 +267,14 @@ class _View:
         is_first = True
         for group in groups:
             is_total = group.by is None
-            if is_total and is_single and not self._run.summary.is_interrupted:
+            if is_total and is_single and not is_first and not self._run.summary.is_interrupted:
                 continue  # it was said already
             if not (is_total or is_single or sheets):
                 lines.write(line_row(group, self._run.size))
+                is_first = False
                 continue
             lines.close()
-            out.write("" if is_first and (sheets or is_single) else "\n")
+            out.write("" if is_first else "\n")
             is_first = False
             write_sheet(group, self._what_if(group), self._style, out)
 

@@ -10,6 +10,7 @@ from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.remote import absolute_path, normal_path
 from kafkatool.engine.source import Guest
+from kafkatool.engine.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.names import base_offset, parse_partition_directory
 
@@ -46,6 +47,12 @@ class Found:
     """What could not be read, or is malformed."""
     unread: list[str] = field(default_factory=list)
     """The first of the two only."""
+
+
+def most_workers(homes: Iterable[Home]) -> int:
+    """More are not worth their start where a partition goes to one: a little is soon done."""
+    sizes = [named.log_bytes for home in homes for named in home.partitions]
+    return min(len(sizes), sum(sizes) // WORTH_A_WORKER)
 
 
 def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:

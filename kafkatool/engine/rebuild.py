@@ -21,6 +21,7 @@ from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.index import index_limit
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
 from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
+from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.plan import Plan, Step, write
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.engine.source import Guest, open_source
@@ -88,6 +89,25 @@ def plan_rebuild(
     Raises KafkatoolError where a log cannot be read.
     """
     return _Rebuilder(partition, log_start, how, guest).run(advance)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildAsk:
+    """One partition to rebuild, wherever that is planned."""
+
+    named: NamedPartition
+    how: Rebuilding
+
+    @property
+    def path(self) -> str:
+        return self.named.partition.path
+
+    @property
+    def bytes_to_read(self) -> int:
+        return self.named.log_bytes
+
+    def plan(self, guest: Guest, advance: Callable[[int], None]) -> Rebuilt:
+        return plan_rebuild(self.named.partition, self.named.log_start, self.how, guest, advance)
 
 
 def as_plan(log_dir: str, rebuilt: Iterable[Rebuilt]) -> Plan:

@@ -17,6 +17,9 @@ Of a partition that waits to be deleted only steps 1 to 3 are done before it goe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, PartitionState
@@ -70,6 +73,27 @@ def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recover
     result.stages = directory.stages()
     result.unreadable = frozenset(directory.unreadable | _look_at_cuts(result, guest))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverAsk:
+    """One partition to follow the broker through, wherever that is done."""
+
+    partition: Partition
+    how: Recovering
+
+    @property
+    def path(self) -> str:
+        return self.partition.path
+
+    @property
+    def bytes_to_read(self) -> int:
+        return sum(segment.log.size for segment in self.partition.live_segments if segment.log)
+
+    def plan(self, guest: Guest, advance: Callable[[int], None]) -> Recovered:
+        done = plan_recover(self.partition, self.how, guest)
+        advance(self.bytes_to_read)
+        return done
 
 
 def _look_at_cuts(result: Recovered, guest: Guest) -> set[str]:

@@ -24,9 +24,11 @@ from kafkatool.engine.logdir import (
     read_partition,
     tell_problems,
 )
+from kafkatool.engine.logfiles import may_hold
+from kafkatool.engine.lookup import EVERYWHERE, Range, seek
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.remote import real_path
-from kafkatool.engine.source import Guest
+from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
@@ -34,6 +36,7 @@ from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size
 from kafkatool.engine.topic_names import restore_topic_names
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 
 _SPREAD = 0x9E3779B97F4A7C15
@@ -61,6 +64,8 @@ class Log:
     is_active: bool
     can_be_cut: bool = False
     """Whether there is an index that knows where."""
+    base_offset: int | None = None
+    """What its name says; None where that is no segment's."""
 
     @property
     def topic_name(self) -> str:
@@ -99,16 +104,23 @@ class Summary:
 
 
 class Statistics:
-    """One run: `groups` yields what was asked for, and everything together at the end."""
+    """One run: `groups` yields what was asked for, and everything together at the end.
 
-    def __init__(self, targets: list[Target], guest: Guest) -> None:
+    Of a range, only what lies in it counts: logs, partitions and topics that have nothing there are left out.
+    """
+
+    def __init__(self, targets: list[Target], guest: Guest, wanted: Range = EVERYWHERE) -> None:
         """List what there is to read; raises KafkatoolError where a target cannot be listed."""
+        self.wanted = wanted
         self.summary = Summary()
         self._total = Group(None, Stats())
         self._open: Group | None = None
         self.guest = guest
         found = {real_path(log.path): log for log in self._find(targets)}
-        self.logs = sorted(found.values(), key=lambda log: log.order)
+        self.has_logs = bool(found)
+        """Whether there are any, in the range or not."""
+        logs = sorted(found.values(), key=lambda log: log.order)
+        self.logs = logs if wanted.is_open else list(_logs_in(wanted, logs))
         self.size = sum(log.size for log in self.logs)
 
     @property
@@ -116,6 +128,11 @@ class Statistics:
         """More are not worth their start: a log that cannot be cut goes to one, and a little is soon done."""
         parts = sum(1 + log.size // SPLIT_SIZE if log.can_be_cut else 1 for log in self.logs)
         return min(parts, self.size // WORTH_A_WORKER)
+
+    @property
+    def is_nothing_there(self) -> bool:
+        """Whether a range was asked for in which there is nothing."""
+        return not self.wanted.is_open and not self._total.stats.batches
 
     def group_count(self, by: By) -> int:
         """How many groups there will be, the total aside."""
@@ -163,24 +180,36 @@ class Statistics:
         self, request: Request, pool: Workers, advance: Callable[[int], None] = lambda size: None
     ) -> Iterator[Group]:
         """The groups asked for, in order, and the total; the summary is complete when this ends."""
-        results = self._counted(survey(self._tasks(request, pool), pool, advance))
+        results = self._counted(survey(self._tasks(request, pool, advance), pool, advance))
         total = self._total = Group(None, _empty(request))
         for _topic, of_topic in groupby(results, lambda found: found[0].topic_name):
             topic = Group(By.TOPIC, _empty(request))
             for _partition, of_partition in groupby(of_topic, lambda found: found[0].order):
                 partition = self._open = Group(By.PARTITION, _empty(request), partitions=1)
                 for log, found in of_partition:
-                    if request.by is By.FILE:
+                    files = int(self._counts(found.stats))
+                    if request.by is By.FILE and files:
                         yield Group(By.FILE, found.stats, log, files=1, partitions=1)
-                    _put(partition, log, found.stats, files=1, follows=True)
-                if request.by is By.PARTITION:
+                    _put(partition, log, found.stats, files=files, follows=True)
+                partition.partitions = min(1, partition.files)
+                if request.by is By.PARTITION and partition.files:
                     yield partition
                 self._open = None
                 for group in (topic, total):
-                    _put(group, partition.log, partition.stats, files=partition.files, partitions=1)
-            if request.by is By.TOPIC:
+                    _put(
+                        group,
+                        partition.log,
+                        partition.stats,
+                        files=partition.files,
+                        partitions=partition.partitions,
+                    )
+            if request.by is By.TOPIC and topic.files:
                 yield topic
         yield total
+
+    def _counts(self, stats: Stats) -> bool:
+        """Whether a log is told of: of a range, only if something in it is there, or damaged."""
+        return self.wanted.is_open or bool(stats.batches or stats.damages.classes)
 
     def so_far(self) -> Group:
         """What everything comes to that was read before `groups` was interrupted."""
@@ -188,20 +217,36 @@ class Statistics:
             _put(self._total, self._open.log, self._open.stats, files=self._open.files, partitions=1)
         return self._total
 
-    def _tasks(self, request: Request, pool: Workers) -> Iterator[Task[int, LogStats]]:
+    def _tasks(
+        self, request: Request, pool: Workers, advance: Callable[[int], None] = lambda size: None
+    ) -> Iterator[Task[int, LogStats]]:
         guest, left = self.guest.one_of(pool.count), self.size
         for number, log in enumerate(self.logs):
             split_size = request.split_size or shrinking_size(left, pool.count)
             left -= log.size
             seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
-            job = StatsJob(request.now_ms, request.deep, seed, number, log.is_active, guest)
-            yield Task(number, job, self._splits(log, split_size, pool.count))
+            job = StatsJob(
+                request.now_ms, request.deep, seed, number, log.is_active, guest, wanted=self.wanted
+            )
+            start = self._start(log)
+            advance(start)
+            yield Task(number, job, self._splits(log, split_size, pool.count, start))
 
-    def _splits(self, log: Log, split_size: int, jobs: int) -> tuple[Split, ...]:
+    def _start(self, log: Log) -> int:
+        """The position from which on everything wanted is found, as far as indexes help."""
+        if self.wanted.from_offset is None and self.wanted.from_ms is None:
+            return 0
+        try:
+            with open_source(log.path, self.guest) as source:
+                return seek(source, log.path, self.wanted, self.guest)
+        except (FileNotFoundError, KafkatoolError):
+            return 0  # who walks it meets the same, and tells it
+
+    def _splits(self, log: Log, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()
-        if log.size > split_size and jobs > 1:
+        if log.size - start > split_size and jobs > 1:
             positions = read_claims(log.path, log.size, self.guest).positions
-        return cut(log.path, log.size, positions, split_size)
+        return cut(log.path, log.size, positions, split_size, start)
 
     def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[Log, LogStats]]:
         summary = self.summary
@@ -239,6 +284,16 @@ def _put(
     group.partitions += partitions
 
 
+def _logs_in(wanted: Range, logs: list[Log]) -> Iterator[Log]:
+    """Without those outside of the wanted offsets, by the names of the segments of each partition."""
+    for _order, of_partition in groupby(logs, lambda log: log.order):
+        some = list(of_partition)
+        bases = sorted(log.base_offset for log in some if log.base_offset is not None)
+        for log in some:
+            if log.base_offset is None or may_hold(wanted, log.base_offset, bases):
+                yield log
+
+
 def _live_logs(partition: Partition) -> Iterator[Log]:
     for segment in partition.segments:
         if segment.log is not None and segment.state in _LIVE:
@@ -248,4 +303,5 @@ def _live_logs(partition: Partition) -> Iterator[Log]:
 def _log(partition: Partition, segment: Segment) -> Log:
     assert segment.log is not None
     is_active, has_index = segment.state is SegmentState.ACTIVE, segment.file(kinds.OFFSET_INDEX) is not None
-    return Log(partition, segment.log.path, segment.log.size, is_active, has_index)
+    log, base = segment.log, segment.base_offset
+    return Log(partition, log.path, log.size, is_active, has_index, base)

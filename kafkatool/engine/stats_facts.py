@@ -101,38 +101,60 @@ class Times:
 
 @dataclass(slots=True)
 class Offsets:
-    """The offsets of batches, and what is missing between and inside them."""
+    """The offsets of batches, and what is missing between and inside them.
+
+    Where not all batches count, what lies between two of them is missing only if they are neighbours.
+    """
 
     first: int | None = None
     last: int | None = None
     gaps: int = 0
     missing: int = 0
     """Between batches and inside."""
+    is_begun: bool = False
+    """Whether there were any batches, counted or not."""
+    opens_at: int | None = None
+    """Where the very first batch begins, and where the very last ends; None unless it counts."""
+    closes_at: int | None = None
 
-    def add(self, first: Numbers, last: Numbers, counts: Numbers) -> None:
-        self._gap(int(first[0]))
+    def add(self, first: Numbers, last: Numbers, counts: Numbers, counted: Mask | None = None) -> None:
+        """Batches that follow each other, of which some count; None: all."""
         between = first[1:] - last[:-1] - 1
-        open_ = between > 0
+        open_, inside = between > 0, np.maximum(last - first + 1 - counts, 0)
+        begins, ends = True, True
+        if counted is not None:
+            open_, inside = open_ & counted[1:] & counted[:-1], inside[counted]
+            begins, ends = bool(counted[0]), bool(counted[-1])
+        self._go_on(int(first[0]) if begins else None, int(last[-1]) if ends else None)
         self.gaps += int(np.count_nonzero(open_))
-        self.missing += int(between[open_].sum()) + int(np.maximum(last - first + 1 - counts, 0).sum())
-        self.first = int(first[0]) if self.first is None else self.first
-        self.last = int(last[-1])
+        self.missing += int(between[open_].sum()) + int(inside.sum())
+        if counted is not None:
+            first, last = first[counted], last[counted]
+        if len(first):
+            self.first = int(first[0]) if self.first is None else self.first
+            self.last = int(last[-1])
 
-    def _gap(self, first: int) -> None:
-        if self.last is not None and first > self.last + 1:
+    def _go_on(self, opens_at: int | None, closes_at: int | None) -> None:
+        """With batches that begin and end there."""
+        if self.closes_at is not None and opens_at is not None and opens_at > self.closes_at + 1:
             self.gaps += 1
-            self.missing += first - self.last - 1
+            self.missing += opens_at - self.closes_at - 1
+        if not self.is_begun:
+            self.opens_at = opens_at
+        self.closes_at, self.is_begun = closes_at, True
 
     def join(self, other: Self, *, follows: bool) -> None:
-        if follows and other.first is not None:
-            self._gap(other.first)
+        if follows and other.is_begun:
+            self._go_on(other.opens_at, other.closes_at)
         self.gaps += other.gaps
         self.missing += other.missing
         if follows:
             self.first = other.first if self.first is None else self.first
             self.last = self.last if other.last is None else other.last
         else:
-            self.first = self.last = None  # of different logs: there is no such range
+            # Of different logs: there is no such range.
+            self.first = self.last = self.opens_at = self.closes_at = None
+            self.is_begun = self.is_begun or other.is_begun
 
 
 @dataclass(slots=True)
@@ -262,6 +284,12 @@ class Stats:
 
     def add(self, columns: BatchColumns, now_ms: int, seed: int, file: int) -> None:
         """Good batches that follow each other."""
+        if len(columns.size):
+            self.offsets.add(columns.base_offset, columns.last_offset, columns.records_count)
+            self.add_batches(columns, now_ms, seed, file)
+
+    def add_batches(self, columns: BatchColumns, now_ms: int, seed: int, file: int) -> None:
+        """The same without their offsets: others may lie between them."""
         attributes, counts, sizes = columns.attributes, columns.records_count, columns.size
         if not len(sizes):
             return
@@ -276,7 +304,6 @@ class Stats:
         self.magics += _sums(columns.magic, MAGICS, counts, sizes)
         types = np.where(columns.magic == 0, NO_TYPE, 1 + ((attributes & TIMESTAMP_TYPE_MASK) != 0))
         self.types += np.bincount(types, minlength=TIMESTAMP_TYPES)
-        self.offsets.add(columns.base_offset, columns.last_offset, counts)
         self.per_batch.add(counts)
         self.batch_size.add(sizes)
         self._add_times(columns, ~is_control & (counts > 0), now_ms)

@@ -3,6 +3,8 @@
 Whole good batches in order are the common case: their headers are put into a table by the kernel, and added
 up many at a time. At the first thing that is not plainly good the walk stops, and the rest of the log is
 walked by `scan`, which finds out what is wrong and goes on behind it. Damaged batches are left out.
+
+Of a range of offsets nothing behind its end is looked at.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import numpy as np
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.lookup import EVERYWHERE, Range
+from kafkatool.engine.range_columns import Mask, Numbers
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.engine.source import AnySource, Guest, open_source
 from kafkatool.engine.stats_facts import CODECS, Deep, Records, Stats
+from kafkatool.engine.stats_range import Choice
 from kafkatool.engine.survey import Split
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import (
@@ -46,8 +51,12 @@ class LogStats:
     stop: int = 0
     done: bool = True
     stats: Stats = field(default_factory=Stats)
+    first_offset: int | None = None
+    """Of the first batch, whether it counts or not; None where there was none."""
     last_position: int = 0
     last_offset: int = -1
+    is_behind: bool = False
+    """Whether the walk came to the end of the range that it was asked for."""
     unreadable_blocks: int = 0
     changed: str | None = None
     vanished: bool = False
@@ -65,6 +74,7 @@ class StatsJob:
     is_active: bool = False
     guest: Guest = field(default_factory=Guest)
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+    wanted: Range = EVERYWHERE
 
     def map(self, split: Split, before: LogStats | None) -> LogStats:
         """Walk a split; behind `before` to its end whatever comes, else to the first oddity."""
@@ -83,15 +93,16 @@ class StatsJob:
 
     def merge(self, a: LogStats, b: LogStats) -> LogStats | None:
         """Both together; None where `b` does not simply go on where `a` ends."""
-        if a.failure or a.vanished or a.changed:
+        if a.failure or a.vanished or a.changed or a.is_behind:
             return a
-        first = b.stats.offsets.first
+        first = b.first_offset
         if not a.done or a.stop != b.start or (first is not None and first <= a.last_offset):
             return None
         a.stats.join(b.stats, follows=True)
-        if b.stats.batches:
+        if first is not None:
+            a.first_offset = first if a.first_offset is None else a.first_offset
             a.last_position, a.last_offset = b.last_position, b.last_offset
-        a.stop, a.done = b.stop, b.done
+        a.stop, a.done, a.is_behind = b.stop, b.done, b.is_behind
         a.changed, a.vanished, a.failure = b.changed, b.vanished, b.failure
         return a
 
@@ -122,6 +133,7 @@ class _Walk:
         self.end = min(split.end, self.size)
         self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
         self.rows = 0
+        self.choice = None if job.wanted.is_open else Choice(job.wanted, ROWS, is_deep=job.deep)
         self.decoder = RecordDecoder(job.max_batch_size) if job.deep else None
         self.piece_of = self.piece_end = -1
 
@@ -131,6 +143,8 @@ class _Walk:
         if not found.done and not self.is_fresh:
             self._odd_batches()
             found.done = True
+        if found.is_behind:
+            found.stop = max(found.stop, self.end)
         self._add_up()
 
     # --- what is plain ------------------------------------------------------------------------------------
@@ -138,7 +152,7 @@ class _Walk:
     def _good_batches(self) -> bool:
         """The common case; False at the first thing that is not plain."""
         found, want = self.found, WINDOW
-        while found.stop < self.end:
+        while found.stop < self.end and not found.is_behind:
             window = self.source.read(found.stop, want)
             behind, count, _last = loops.good_run(window, 0, len(window), found.last_offset)
             if count:
@@ -159,46 +173,70 @@ class _Walk:
         return size if had < size <= most else None
 
     def _take(self, window: bytes, start: int, end: int, position: int) -> None:
-        """Good batches in `window[start:end]`, as far as they begin before the end of the split."""
-        at = start
+        """Good batches in `window[start:end]`, as far as they begin before the end of split and range."""
+        at, shift = start, position - start
         while at < end:
             if self.rows == ROWS:
                 self._add_up()
-            here, row = position + at - start, self.rows
-            at, self.rows = loops.batch_rows(window, at, end, here, self.table, row)
+            begin, row = at, self.rows
+            at, self.rows = loops.batch_rows(window, at, end, begin + shift, self.table, row)
             begins = self.table[_POSITION, row : self.rows]
             if not len(begins) or begins[-1] >= self.end:
                 self.rows = row + int(np.searchsorted(begins, self.end))
                 at = end
+            if self._comes_to_the_end(row):
+                at = end
             if self.rows > row:
-                self._remember(self.rows - 1)
-        stop = start + self.found.stop - position
+                self._remember(row)
+                self._decode(window, begin, self.found.stop - shift, begin + shift)
+
+    def _comes_to_the_end(self, row: int) -> bool:
+        """Whether the range ends among the batches from this row on; those behind are dropped."""
+        if self.choice is None:
+            return False
+        kept = row + self.choice.before_the_end(self.table[_BASE_OFFSET, row : self.rows])
+        self.found.is_behind = kept < self.rows
+        self.rows = kept
+        return self.found.is_behind
+
+    def _decode(self, window: bytes, start: int, end: int, position: int) -> None:
         if self.decoder is not None:
-            for piece in self.decoder.decode(window, start, stop, position):
+            for piece in self.decoder.decode(window, start, end, position):
                 self._records(piece)
 
     def _remember(self, row: int) -> None:
-        """Where the walk is, behind the batch in a row of the table."""
-        position, base, size, delta = self.table[[_POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA], row].tolist()
+        """Where the walk is, behind the batches in the table from this row on."""
+        fields = [_POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA]
+        position, base, size, delta = self.table[fields, self.rows - 1].tolist()
         found = self.found
+        if found.first_offset is None:
+            found.first_offset = int(self.table[_BASE_OFFSET, row])
         found.last_position, found.last_offset, found.stop = position, base + delta, position + size
 
     def _add_up(self) -> None:
-        job = self.job
-        self.stats.add(BatchColumns(*self.table[:, : self.rows]), job.now_ms, job.seed, job.number)
+        job, columns = self.job, BatchColumns(*self.table[:, : self.rows])
+        if self.choice is None:
+            self.stats.add(columns, job.now_ms, job.seed, job.number)
+        else:
+            self.choice.count(self.stats, columns, job.now_ms, job.seed, job.number)
         self.rows = 0
+
+    def _row_at(self, position: int) -> int:
+        """The row of the table whose batch begins there."""
+        return int(np.searchsorted(self.table[_POSITION, : self.rows], position))
 
     # --- records ------------------------------------------------------------------------------------------
 
     def _records(self, piece: RecordColumns | BadRecords) -> None:
         if isinstance(piece, BadRecords):
+            if self.choice is not None:
+                self.choice.cannot_read(self._row_at(piece.position))
             self._bad_records(piece.position, piece.header, piece.error)
             return
         deep, job = self.stats.deep, self.job
         assert deep is not None
         self._inflated(deep, piece)
-        is_control = (piece.batches.attributes & CONTROL_MASK) != 0
-        which = ~is_control[piece.batch] if is_control.any() else slice(None)
+        which = self._which(piece)
         records = Records(
             piece.data,
             piece.offset[which],
@@ -210,6 +248,17 @@ class _Walk:
         )
         deep.add(records, job.now_ms, job.seed)
 
+    def _which(self, piece: RecordColumns) -> Mask | slice:
+        """The records of a piece that count."""
+        is_control = (piece.batches.attributes & CONTROL_MASK) != 0
+        is_data = ~is_control[piece.batch] if is_control.any() else None
+        if self.choice is None:
+            return slice(None) if is_data is None else is_data
+        batches = piece.batches.position
+        row, count = self._row_at(int(batches[0])), len(batches)
+        held = self.choice.records(row, count, piece.batch, piece.offset, piece.timestamp_ms)
+        return held if is_data is None else held & is_data
+
     def _inflated(self, deep: Deep, piece: RecordColumns) -> None:
         """What the batches of a piece take, and would take if they were not compressed."""
         batches = piece.batches
@@ -219,6 +268,12 @@ class _Walk:
         begin = self.piece_end if is_more else 0
         codecs = batches.attributes & CODEC_MASK
         self.piece_of = position
+        if self.choice is not None:
+            sizes = np.zeros_like(codecs) if is_more else np.where(codecs, HEADER_SIZE, batches.size)
+            if codecs[0]:
+                sizes += self._bodies(piece, np.arange(len(codecs)), begin)
+            self.choice.inflated(self._row_at(int(batches.position[0])), sizes)
+            return
         if not is_more:
             stored = np.bincount(codecs, weights=batches.size, minlength=CODECS).astype(np.int64)
             headers = np.bincount(codecs, minlength=CODECS) * HEADER_SIZE
@@ -226,13 +281,19 @@ class _Walk:
             deep.inflated[:, 1] += headers if codecs[0] else stored
         if codecs[0]:
             # Bodies lie one behind another: where the last batch of a codec ends, all of its batches end.
-            for row in np.flatnonzero(np.append(codecs[1:] != codecs[:-1], True)).tolist():
-                end = _end_of(piece, int(np.searchsorted(piece.batch, row, side="right")) - 1)
-                deep.inflated[codecs[row], 1] += end - begin
-                begin = end
-            self.piece_end = begin
+            last_of_each = np.flatnonzero(np.append(codecs[1:] != codecs[:-1], True))
+            np.add.at(deep.inflated[:, 1], codecs[last_of_each], self._bodies(piece, last_of_each, begin))
+
+    def _bodies(self, piece: RecordColumns, stops: Numbers, begin: int) -> Numbers:
+        """How many inflated bytes there are up to the end of each of these batches, from the one before."""
+        last_records = np.searchsorted(piece.batch, stops, side="right") - 1
+        ends = [_end_of(piece, row) for row in last_records.tolist()]
+        self.piece_end = ends[-1]
+        return np.diff(np.array([begin, *ends]))
 
     def _bad_records(self, position: int, header: BatchHeader | LegacyHeader, error: FormatError) -> None:
+        if self.choice is not None and not self.choice.takes_header(header):
+            return
         kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD
         severity = Severity.DEGRADED if isinstance(error, TooLarge) else Severity.LOSS
         expected, found = str(error.expected), str(error.found)
@@ -243,9 +304,9 @@ class _Walk:
 
     def _odd_batches(self) -> None:
         """The rest of the log, with whatever is wrong in it."""
-        found = self.found
-        skip = self.stats.batches + self.rows > 0
-        start = found.last_position if skip else 0
+        found, wanted = self.found, self.job.wanted
+        skip = found.first_offset is not None
+        start = found.last_position if skip else found.start
         held: Batch | None = None
         for item in scan_runs(self.source, start, max_batch_size=self.job.max_batch_size):
             if isinstance(item, Damage) and held is not None and item.position == held.position:
@@ -253,7 +314,8 @@ class _Walk:
             if held is not None:
                 self._one(held)
                 held = None
-            if item.position >= self.end:
+            found.is_behind = found.is_behind or (isinstance(item, Batch) and wanted.is_behind(item))
+            if item.position >= self.end or found.is_behind:
                 break
             if isinstance(item, Run):
                 self._run(item, skip=skip)
@@ -280,9 +342,8 @@ class _Walk:
         elif header.magic == 2 and min(header.records_count, header.last_offset_delta) >= 0:
             fields = (batch.position, header.base_offset, header.size, *header[2:])
             self._row(fields)
-            if self.decoder is not None and data is not None:
-                for piece in self.decoder.decode(bytes(data), 0, header.size, batch.position):
-                    self._records(piece)
+            if data is not None:
+                self._decode(bytes(data), 0, header.size, batch.position)
             elif self.decoder is not None:
                 self._bad_records(batch.position, header, _too_large(header.size))
         else:
@@ -329,7 +390,6 @@ class _Walk:
         pairs: list[tuple[bytes | None, bytes | None]],
     ) -> None:
         inflated = sum(len(message.raw) for message in messages)
-        deep.inflated[header.attributes & CODEC_MASK] += (header.size, inflated)
         key_sizes, value_sizes = (
             np.array([-1 if one is None else len(one) for one in column])
             for column in zip(*pairs, strict=True)
@@ -344,9 +404,18 @@ class _Walk:
             value_sizes,
             np.zeros_like(filled),
         )
+        if self.choice is None:
+            deep.inflated[header.attributes & CODEC_MASK] += (header.size, inflated)
+        else:
+            row, batch = self.rows - 1, np.zeros_like(records.offsets)
+            self.choice.inflated(row, np.array([inflated]))
+            held = self.choice.records(row, 1, batch, records.offsets, records.times)
+            records = Records(records.data, *(column[held] for column in records[1:]))
         deep.add(records, self.job.now_ms, self.job.seed)
 
     def _damage(self, damage: Damage) -> None:
+        if self.choice is not None and not self.choice.takes_damage(damage):
+            return
         damage = in_flight(damage, self.source, self.path)
         is_rest = damage.kind is FindingClass.ZERO_FILLED and damage.end_position == self.size
         if is_rest and self.job.is_active:

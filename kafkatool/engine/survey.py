@@ -69,9 +69,11 @@ class Task(Generic[_Key, _Result]):
     splits: tuple[Split, ...]
 
 
-def cut(path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_SIZE) -> tuple[Split, ...]:
+def cut(
+    path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_SIZE, start: int = 0
+) -> tuple[Split, ...]:
     """Splits of about `split_size`, cut where an index says that batches begin; it need not be right."""
-    starts, least = [0], max(1, split_size)
+    starts, least = [start], max(1, split_size)
     while (at := bisect_left(positions, starts[-1] + least)) < len(positions):
         if size - positions[at] < split_size // 2:
             break

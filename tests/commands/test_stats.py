@@ -63,6 +63,70 @@ def test_any_number_of_jobs_writes_the_same(log_dir: Path, fmt: str) -> None:
     assert len(outputs) == 1
 
 
+# --- a range ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fmt", ["table", "ndjson", "csv"])
+@pytest.mark.parametrize("by", ["file", "partition", "topic"])
+@pytest.mark.parametrize("deep", [[], ["--deep"]])
+def test_any_number_of_jobs_writes_the_same_of_a_range(
+    log_dir: Path, fmt: str, by: str, deep: list[str]
+) -> None:
+    words = ["stats", *deep, "--format", fmt, "--by", by, "--now", str(TIME), str(log_dir)]
+    for bounds in (("--from", "31", "--to", "55"), ("--from", f"@{TIME + 100_500}"), ("--to", "1")):
+        told = [run(*words, *bounds, "--jobs", jobs) for jobs in ("1", "2", "3")]
+        assert told[0] == told[1] == told[2] != run(*words)
+        assert told[0].exit_code == 0
+
+
+def test_bounds_are_offsets_or_times_the_first_inclusive_and_the_last_exclusive(log_dir: Path) -> None:
+    def counts(*words: str) -> list[int]:
+        return [row["records"] for row in stats("--deep", *words, log_dir / "plain-0")]
+
+    assert counts("--from", "10", "--to", "12") == [2, 2]
+    assert counts("--from", f"@{TIME + 10_000}", "--to", f"@{TIME + 12_000}") == [2, 2]
+    assert counts("--from", "2023-11-14T22:13:30Z", "--to", "2023-11-14T22:13:32Z") == [2, 2]
+    assert counts("--to", "now-2h") == counts() == [60, 60]
+
+
+def test_what_has_nothing_in_the_range_is_left_out(log_dir: Path) -> None:
+    found = stats("--from", "100", log_dir)
+    assert [row["directory"] for row in found] == ["packed-0", "packed-1", None]
+    assert (found[-1]["partitions"], found[-1]["files"]) == (2, 2)
+    done = run("stats", "--from", "100", str(log_dir))
+    assert b"plain" not in done.stdout
+
+
+@pytest.mark.parametrize("bounds", [("--from", "now-2h"), ("--to", "0"), ("--from", "9", "--to", "9")])
+def test_nothing_in_the_range_at_all_is_2(log_dir: Path, bounds: tuple[str, ...]) -> None:
+    for path in (log_dir, log_dir / "plain-0"):
+        done = run("stats", *bounds, str(path))
+        assert (done.exit_code, done.stderr) == (2, b"kafkatool: nothing matches\n")
+        assert done.stdout == b"total: 0 partitions, 0 files, 0B, 0 batches, 0 records\n"
+        [total] = map(json.loads, run("stats", "--format", "ndjson", *bounds, str(path)).stdout.splitlines())
+        assert (total["by"], total["batches"]) == ("total", 0)
+
+
+def test_a_bound_that_is_none_is_refused(log_dir: Path) -> None:
+    done = run("stats", "--from", "yesterday", str(log_dir))
+    assert (done.exit_code, done.stdout) == (2, b"")
+    assert b"is not a position" in done.stderr
+
+
+def test_damage_outside_of_the_range_is_not_told(tmp_path: Path) -> None:
+    write_log(tmp_path / "t-0", b"".join(batches(5))[:-3])
+    assert run("stats", "--to", "12", str(tmp_path / "t-0")).exit_code == 0
+    assert run("stats", "--to", "13", str(tmp_path / "t-0")).exit_code == 4
+
+
+def test_what_if_takes_its_sample_from_the_range(tmp_path: Path) -> None:
+    log = text_log(tmp_path / "t-0", 50)
+    [row, *_total] = [
+        row for row in rows("--from", "150", "--to", "450", "--what-if", "zstd", log) if "saved_share" in row
+    ]
+    assert row["batches"] == 4
+
+
 def test_every_fixture_directory_can_be_told_in_every_format() -> None:
     for directory in sorted({path.parent for path in FIXTURES.rglob("*.log")})[::9]:
         for fmt in ("table", "ndjson", "csv"):

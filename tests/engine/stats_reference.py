@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kafkatool.engine.findings import Damage
+from kafkatool.engine.lookup import Range
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import FormatError
@@ -22,6 +23,7 @@ Bytes = bytes | None
 
 @dataclass
 class PlainRecord:
+    offset: int
     time_ms: int
     key: Bytes
     value: Bytes
@@ -44,6 +46,10 @@ class PlainBatch:
     count: int
     records: list[PlainRecord] | None
     inflated: int
+    number: int = 0
+    """In its partition, where not all batches are meant."""
+    present: int | None = None
+    """How many records there are from `first` to `last`; None: all."""
 
     @property
     def is_timed(self) -> bool:
@@ -77,7 +83,7 @@ def _batch(batch: Batch) -> PlainBatch:
     records: list[PlainRecord] | None
     try:
         records = [
-            PlainRecord(record.timestamp_ms, record.key, record.value, len(record.headers))
+            PlainRecord(record.offset, record.timestamp_ms, record.key, record.value, len(record.headers))
             for record in read_records(header, batch.data)
         ]
     except FormatError:
@@ -118,7 +124,7 @@ def _inflated(header: BatchHeader, data: memoryview) -> int:
 def _legacy(header: LegacyHeader, data: memoryview) -> PlainBatch:
     try:
         messages = list(read_messages(data, max_inflated=DEFAULT_MAX_BATCH_SIZE))
-        records = [PlainRecord(m.timestamp_ms, m.key, m.value, 0) for m in messages]
+        records = [PlainRecord(m.offset, m.timestamp_ms, m.key, m.value, 0) for m in messages]
     except FormatError:
         messages, records = [], []
     times = [record.time_ms for record in records]
@@ -194,8 +200,9 @@ def _order(times: list[int], now_ms: int, what: str, step: str) -> dict[str, int
 
 
 def _offsets(batches: list[PlainBatch]) -> dict[str, int | None]:
-    between = [b.first - a.last - 1 for a, b in itertools.pairwise(batches)]
-    inside = [max(0, batch.last - batch.first + 1 - batch.count) for batch in batches]
+    neighbours = [(a, b) for a, b in itertools.pairwise(batches) if b.number - a.number <= 1]
+    between = [b.first - a.last - 1 for a, b in neighbours]
+    inside = [max(0, b.last - b.first + 1 - (b.count if b.present is None else b.present)) for b in batches]
     return {
         "first_offset": batches[0].first if batches else None,
         "last_offset": batches[-1].last if batches else None,
@@ -258,3 +265,36 @@ def _top(records: list[PlainRecord], keys: Counter[bytes]) -> list[tuple[bytes, 
         if record.key is not None:
             sizes[record.key] += _size(record)
     return sorted(((key, count, sizes[key]) for key, count in keys.items()), key=lambda k: (-k[1], k[0]))
+
+
+# --- a range ------------------------------------------------------------------------------------------
+
+
+def plain_range(logs: list[PlainLog], wanted: Range, *, deep: bool) -> list[PlainLog]:
+    """The same logs with what lies in a range: whole batches, or the records of each one by one."""
+    numbers = itertools.count()
+    return [
+        PlainLog([part for one in log.batches if (part := _part(one, wanted, next(numbers), deep=deep))])
+        for log in logs
+    ]
+
+
+def _part(batch: PlainBatch, wanted: Range, number: int, *, deep: bool) -> PlainBatch | None:
+    if not deep or not batch.records:
+        is_in = any(wanted.holds(one, batch.greatest_ms) for one in range(batch.first, batch.last + 1))
+        return replace(batch, number=number) if is_in else None
+    held = [one for one in batch.records if wanted.holds(one.offset, one.time_ms)]
+    if not held:
+        return None
+    offsets = Range(wanted.from_offset, wanted.to_offset)
+    is_timed = wanted.from_ms is not None or wanted.to_ms is not None
+    return replace(
+        batch,
+        first=batch.first if wanted.from_offset is None else max(batch.first, wanted.from_offset),
+        last=batch.last if wanted.to_offset is None else min(batch.last, wanted.to_offset - 1),
+        count=len(held),
+        records=held,
+        number=number,
+        present=sum(offsets.holds(one.offset, 0) for one in batch.records),
+        greatest_ms=max(one.time_ms for one in held) if is_timed else batch.greatest_ms,
+    )

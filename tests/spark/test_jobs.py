@@ -55,6 +55,8 @@ def both(*arguments: object) -> tuple[Run, Run]:
     [
         ["verify", "-v"],
         ["stats", "--deep", "--by", "topic", "--format", "ndjson", "--now", NOW],
+        ["stats", "--from", "70", "--to", "300", "--deep", "--format", "ndjson", "--now", NOW],
+        ["stats", "--to", "@1700000100000", "--by", "file", "--format", "ndjson", "--now", NOW],
         ["retention", "--set", "retention.ms=1", "--at", NOW, "--format", "ndjson"],
         ["retention", "--forecast", "7d", "--at", NOW],
         ["compact", "--at", NOW, "--format", "ndjson"],

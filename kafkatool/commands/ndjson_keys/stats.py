@@ -25,11 +25,11 @@ ROW_KINDS: dict[str, RowKind] = {
         "Percentiles are exact below 128, and at most 1.6 % too high above.",
         {
             **_GROUP,
-            "partitions": "number of partitions",
-            "files": "number of files",
+            "partitions": "number of partitions; of a range, those that have something in it",
+            "files": "number of files; of a range, those that have something in it",
             "size": "bytes of good batches",
             "batches": "number of good batches, or messages of the formats before magic 2",
-            "records": "number of records in them, by their headers",
+            "records": "number of records in them, by their headers; of a range with --deep, those in it",
             "records_per_batch": f"records of a batch, {_SPREAD}",
             "batch_size": f"bytes of a batch, {_SPREAD}",
             "codecs": "for every codec an object of batches, records, size, and ratio: how many times larger "
