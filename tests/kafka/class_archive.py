@@ -1,7 +1,7 @@
 """The classes of a Kafka release as a JVM keeps them in memory, written to a file once.
 
-A broker loads some 8,000 classes before it serves. Mapped from such an archive they are there at once: it starts
-in half the time, and takes half the processor time. Without one, everything works as well.
+A broker loads some 8,000 classes before it serves. Mapped from such an archive they are there at once: it
+starts in half the time, and takes half the processor time. Without one, everything works as well.
 """
 
 from __future__ import annotations

@@ -211,12 +211,11 @@ def fetch_all() -> bool:
     """Fetch every peer; report each; true when all are there."""
     jobs: list[tuple[str, Callable[[], object]]] = []
     jobs += [(f"Kafka {version}", partial(kafka_jars, version)) for version in RELEASES]
-    jobs += [
-        (f"Kafka {version} tiered", partial(kafka_jars, version, TIERED)) for version in (OLDEST, NEWEST)
-    ]
+    both = (OLDEST, NEWEST)
+    jobs += [(f"Kafka {version} tiered", partial(kafka_jars, version, TIERED)) for version in both]
     jobs += [(name, partial(_fetch_program, name, package)) for name, package in PROGRAMS.items()]
     jobs += [(f"Kafka {NEWEST} mirror", partial(kafka_jars, NEWEST, MIRROR)), ("kafkajs", _fetch_kafkajs)]
-    jobs += [(f"classes of Kafka {version}", partial(_archive_classes, version)) for version in (OLDEST, NEWEST)]
+    jobs += [(f"classes of Kafka {version}", partial(_archive_classes, version)) for version in both]
     return min(_attempt(what, fetch) for what, fetch in jobs)  # no short cut: each is tried
 
 
