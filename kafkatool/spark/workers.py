@@ -237,11 +237,12 @@ def _ended(run: Callable[..., object], arguments: tuple[object, ...]) -> tuple[b
 
 
 def settle_in() -> None:
-    """Once a worker: go last at the disk, and spare Spark's collection after every task most of its work."""
+    """Once a worker: read as every process of ours, and spare Spark most of its collection after a task."""
     if not getattr(gc, "_kafkatool_is_frozen", False):
-        from kafkatool.engine.pagecache import idle_io_priority
+        from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
 
         idle_io_priority()
+        keep_freed_memory()
         gc.collect()
         gc.freeze()
         gc._kafkatool_is_frozen = True  # type: ignore[attr-defined]
