@@ -3,8 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than the cores that most machines have at least: many tests wait for a broker.
-JOBS ?= 3
+# Twice the cores that most machines have at least: many tests wait for a broker.
+JOBS ?= 4
 PYTEST_ARGS ?=
 
 .PHONY: help demo test lint peers soak man transcripts fixtures bench sdist wheel bundle clean
