@@ -239,6 +239,16 @@ class PathOptions:
 
         return expand(self.paths or [], files_from=self.files_from, nul=self.nul, allow_stdin=allow_stdin)
 
+    def directories(self) -> Expansion:
+        """What was named, for those to whom a single file says too little. Raises UsageError."""
+        from kafkatool.engine.paths import FileTarget
+
+        expansion = self.expand()
+        for target in expansion.targets:
+            if isinstance(target, FileTarget):
+                raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        return expansion
+
     def written(self) -> list[str]:
         """The names as they were written, for those who label them. Raises UsageError where there is none."""
         from kafkatool.engine.paths import named_paths

@@ -122,13 +122,6 @@ def plans_of(
     return done
 
 
-def warn_of_bad_blocks(guest: Guest, speak: Talk) -> None:
-    """After the first block that a disk does not give, nothing is as urgent as an image of it."""
-    blocks = guest.errors.count
-    if blocks:
-        speak.warn(f"the disk does not give {blocks} blocks of 4 KiB: image it before doing anything else")
-
-
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
     count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
     if journal is not None:

@@ -113,7 +113,7 @@ class _Work:
         return found.homes
 
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
-        from kafkatool.commands.plan_rows import conclude, step_row, warn_of_bad_blocks, write_row
+        from kafkatool.commands.plan_rows import conclude, step_row, write_row
         from kafkatool.engine.rebuild import as_plan
 
         done = self._all(home, pool)
@@ -122,7 +122,7 @@ class _Work:
                 counts = (difference.entries, difference.only_there, difference.only_here)
                 write_row(out, step_row(difference.step, difference.size_before, counts), fmt)
             self._tell_damage(part, out, fmt)
-        warn_of_bad_blocks(self._guest, self._talk)
+        self._talk.warn_of_bad_blocks(self._guest.errors.count)
         how = self._plan.applying(self._now_ms)
         conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=self._plan.apply)
 

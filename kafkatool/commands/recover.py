@@ -125,12 +125,8 @@ class _Work:
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.broker_dirs import configured_brokers
         from kafkatool.engine.partitions import find_partitions
-        from kafkatool.engine.paths import FileTarget
 
-        expansion = where.expand()
-        for target in expansion.targets:
-            if isinstance(target, FileTarget):
-                raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.unread]:
             self._talk.warn(problem)
@@ -145,7 +141,6 @@ class _Work:
             STEP_COLUMNS,
             conclude,
             step_row,
-            warn_of_bad_blocks,
             write_row,
         )
         from kafkatool.engine.broker_dirs import siblings
@@ -171,7 +166,7 @@ class _Work:
             for step in plan.steps if show_steps else ():
                 size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
                 write_row(out, step_row(step, size), fmt)
-            warn_of_bad_blocks(self._guest, self._talk)
+            self._talk.warn_of_bad_blocks(self._guest.errors.count)
             how = self._plan.applying(self._now_ms)
             conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 

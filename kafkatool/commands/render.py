@@ -380,6 +380,11 @@ class Talk:
         """Said even with -q: the result is not what it seems without it."""
         _say(f"kafkatool: {message}")
 
+    def warn_of_bad_blocks(self, count: int) -> None:
+        """After the first block that a disk does not give, nothing is as urgent as an image of it."""
+        if count:
+            self.warn(f"the disk does not give {count} blocks of 4 KiB: image it before doing anything else")
+
     def note(self, message: str) -> None:
         """Said unless -q."""
         if not self.quiet:

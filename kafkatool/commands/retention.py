@@ -131,12 +131,8 @@ class _Work:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.partitions import find_partitions
-        from kafkatool.engine.paths import FileTarget
 
-        expansion = where.expand()
-        for target in expansion.targets:
-            if isinstance(target, FileTarget):
-                raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._fail(problem)

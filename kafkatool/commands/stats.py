@@ -289,11 +289,7 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
     if summary.left_out:
         what = "directory that waits" if summary.left_out == 1 else "directories that wait"
         speak.note(f"{summary.left_out} {what} to be deleted left out")
-    if summary.unreadable_blocks:
-        speak.warn(
-            f"the disk does not give {summary.unreadable_blocks} blocks of 4 KiB: "
-            "image it before doing anything else"
-        )
+    speak.warn_of_bad_blocks(summary.unreadable_blocks)
 
 
 def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:

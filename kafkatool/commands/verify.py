@@ -182,11 +182,7 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
         speak.note(note)
     if summary.is_empty_sample and not summary.is_interrupted:
         speak.warn("the sample is empty, no log was read: choose a larger share")
-    if summary.unreadable_blocks:
-        speak.warn(
-            f"the disk does not give {summary.unreadable_blocks} blocks of 4 KiB: "
-            "image it before doing anything else"
-        )
+    speak.warn_of_bad_blocks(summary.unreadable_blocks)
 
 
 def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:
