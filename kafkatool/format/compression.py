@@ -16,6 +16,7 @@ No framing tells the size of what it holds, so every decoder stops at a limit.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
@@ -31,6 +32,8 @@ _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK = 32 << 10
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_KAFKA = _LZ4_MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, nothing else; and its checksum
+_LZ4_END = bytes(4)
+_LZ4_AROUND = len(_LZ4_KAFKA) + 4 + len(_LZ4_END)  # what a frame adds to its only block, the block's size too
 _LZ4_HISTORY = 64 << 10
 _LZ4_MOST_FOLD = 255  # nothing inflates more
 # One call may inflate a slice of input some 30,000-fold (zstd's runs), so slices stay small.
@@ -55,17 +58,12 @@ class CorruptStream(FormatError):
 def decompress(codec: int, data: Buffer, *, limit: int, magic: int = 2) -> bytes:
     """Inflate one batch's payload; raise CorruptStream, or TooLarge above `limit` bytes."""
     raw = bytes(data)
-    if codec == Codec.NONE:
-        return raw
-    if codec == Codec.GZIP:
-        return _gunzip(raw, limit)
-    if codec == Codec.SNAPPY:
-        return _unsnappy(raw, limit)
-    if codec == Codec.LZ4:
-        return _unlz4(raw, limit, check_header=magic > 0)
-    if codec == Codec.ZSTD:
-        return _unzstd(raw, limit)
-    raise FormatError("compression codec", 0, expected="0 to 4", found=codec)
+    if magic == 0 and codec == Codec.LZ4:
+        return _unlz4(raw, limit, check_header=False)
+    inflate = _INFLATE.get(codec)
+    if inflate is None:
+        raise FormatError("compression codec", 0, expected="0 to 4", found=codec)
+    return inflate(raw, limit)
 
 
 def compress(codec: Codec, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
@@ -191,7 +189,7 @@ def _snappy(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _unlz4(raw: bytes, limit: int, *, check_header: bool) -> bytes:
+def _unlz4(raw: bytes, limit: int, *, check_header: bool = True) -> bytes:
     plain = _plain_lz4(raw, limit)
     if plain is not None:
         return plain
@@ -208,27 +206,22 @@ def _unlz4(raw: bytes, limit: int, *, check_header: bool) -> bytes:
 
 def _plain_lz4(raw: bytes, limit: int) -> bytes | None:
     """What liblz4 makes of a frame as everybody writes it; None where it takes more care."""
-    # Version 1, independent blocks; perhaps a size and a checksum of the contents, which the library checks.
-    if len(raw) * _LZ4_MOST_FOLD > limit or raw[4:5] not in (b"\x60", b"\x64", b"\x68", b"\x6c"):
+    if len(raw) * _LZ4_MOST_FOLD > limit:
         return None
-    if (block := _only_lz4_block(raw)) is not None:
-        return _lone_lz4_block(block)
+    size = len(raw) - _LZ4_AROUND
+    if size > 0 and raw[:11] == _LZ4_KAFKA + size.to_bytes(4, "little") and raw[-4:] == _LZ4_END:
+        return _lone_lz4_block(raw[11:-4])
+    # Version 1, independent blocks; perhaps a size and a checksum of the contents, which the library checks.
+    if raw[4:5] not in (b"\x60", b"\x64", b"\x68", b"\x6c"):
+        return None
     try:
         return _library("lz4.frame").decompress(raw)  # type: ignore[no-any-return]
     except (RuntimeError, MemoryError):
         return None
 
 
-def _only_lz4_block(raw: bytes) -> memoryview | None:
-    """The one compressed block of a frame as Kafka writes it for a batch of up to 64 KiB."""
-    size = len(raw) - len(_LZ4_KAFKA) - 8
-    if size <= 0 or not raw.startswith(_LZ4_KAFKA + size.to_bytes(4, "little")) or not raw.endswith(bytes(4)):
-        return None
-    return memoryview(raw)[len(_LZ4_KAFKA) + 4 : -4]
-
-
-def _lone_lz4_block(block: memoryview) -> bytes | None:
-    """Without the frame around it the library has one copy less to make."""
+def _lone_lz4_block(block: bytes) -> bytes | None:
+    """The one block of a batch of up to 64 KiB: without the frame the library has one copy less to make."""
     block_codec = _library("lz4.block")
     try:
         return block_codec.decompress(block, uncompressed_size=_LZ4_HISTORY)  # type: ignore[no-any-return]
@@ -387,3 +380,13 @@ def _unzstd_frame(raw: bytes, at: int, out: _Output, zstandard: Any) -> int:
             raise out.corrupt(at, "a zstd frame", error) from None
         at += len(piece)
     return at - len(inflater.unused_data)
+
+
+# Looked up for every batch: quicker than asking for one codec after the other.
+_INFLATE: dict[int, Callable[[bytes, int], bytes]] = {
+    Codec.NONE: lambda raw, limit: raw,
+    Codec.GZIP: _gunzip,
+    Codec.SNAPPY: _unsnappy,
+    Codec.LZ4: _unlz4,
+    Codec.ZSTD: _unzstd,
+}
