@@ -85,18 +85,21 @@ def _started(cleanup: ExitStack, spark: list[Any]) -> Any:
 
 
 def _compaction(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any]) -> Any:
-    partition = inputs.keyed_partition(inputs.size * 1_000_000 >> 30)
-    words = ["--set", "cleanup.policy=compact", str(partition)]
+    words = ["--set", "cleanup.policy=compact", str(keyed(inputs))]
     ours = command("compact", "--spark", MASTER, *words, before=started)
     return make(
         "here", command("compact", *words), [row("compact a partition, plan, on Spark", ours, None, 1.5)]
     )
 
 
+def keyed(inputs: Inputs) -> Path:
+    """Eight segments, 1 GiB with a million keys at the default size."""
+    return inputs.keyed_partition(inputs.size * 1_000_000 >> 30)
+
+
 def _export(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any]) -> Any:
     """Files that tasks write themselves, against rows that go through the JVM."""
-    logs = inputs.segments(4)
-    directory = logs[0].parent
+    directory = keyed(inputs)
 
     def fresh() -> None:
         started()
