@@ -11,9 +11,9 @@ import os
 import select
 import socket
 import ssl
-import struct
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from kafkatool.engine.serve.partitions import FileSlice
@@ -22,6 +22,8 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.schema.writing import Piece
 
 COPIED_AT_ONCE = 256 << 10
+_WHOLE = 5 << 18  # bytes of an answer, some more than the 1 MiB that clients ask for by default
+_WHOLE_BUFFER, _FED_BUFFER = 2 << 20, 512 << 10
 _MOST_BY_SENDFILE = 0x7FFFF000  # what one call can move
 _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -41,8 +43,7 @@ class FileShrank(KafkatoolError):
 class Channel:
     """A plain connection. `stop` is a descriptor that can be read from once the server is to end.
 
-    The socket blocks when it sends, for as long as a client may stall: the kernel then moves a whole slice in
-    one call, where a socket that does not block would come back to us for every few hundred kilobytes.
+    The socket never blocks: where its buffer is full we sleep until a good part of that is free again.
     """
 
     def __init__(
@@ -53,10 +54,12 @@ class Channel:
         self._stall_seconds = stall_seconds
         self._uses_sendfile = uses_sendfile
         self._buffer: memoryview | None = None
-        sock.setblocking(True)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(stall_seconds))
+        sock.setblocking(False)
+        self._is_on_this_host = _is_on_this_host(sock)
+        self._is_fed = False
         self._fd = sock.fileno()
-        self._reading, self._watching = select.poll(), select.poll()
+        self._reading, self._watching, self._writing = select.poll(), select.poll(), select.poll()
+        self._writing.register(self._fd, select.POLLOUT)
         self._reading.register(self._fd, select.POLLIN)
         self._reading.register(stop, select.POLLIN)
         self._watching.register(self._fd, select.POLLRDHUP)
@@ -92,7 +95,7 @@ class Channel:
     def _try_receive(self, size: int) -> bytes | None:
         """None: nothing yet."""
         try:
-            return self._sock.recv(size, socket.MSG_DONTWAIT)
+            return self._sock.recv(size)
         except BlockingIOError:
             return None
 
@@ -107,6 +110,8 @@ class Channel:
 
     def send(self, pieces: Sequence[Piece]) -> None:
         """All of them. Bytes in front of records share a segment with them."""
+        if self._is_on_this_host:
+            self._fit_buffer(sum(len(one) if isinstance(one, bytes) else one.size for one in pieces))
         for number, piece in enumerate(pieces):
             is_last = number + 1 == len(pieces)
             if isinstance(piece, bytes):
@@ -117,15 +122,31 @@ class Channel:
             else:
                 self._copy(cast(FileSlice, piece))
 
+    def _fit_buffer(self, size: int) -> None:
+        """Room for a small answer as a whole; a large one is fed to its reader, lest that runs dry.
+
+        Beside us nothing is ever on its way, only waiting to be read. A reader that is as quick as we are
+        sleeps, and has to be woken by us, for every segment; one that always has some left never does.
+        """
+        if (size > _WHOLE) != self._is_fed:
+            self._is_fed = size > _WHOLE
+            room = _FED_BUFFER if self._is_fed else _WHOLE_BUFFER
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+
     def _send_bytes(self, data: memoryview, flags: int) -> None:
         while data:
             data = data[self._send_some(data, flags) :]
 
     def _send_some(self, data: memoryview, flags: int) -> int:
-        try:
-            return self._sock.send(data, flags)
-        except BlockingIOError:
-            raise self._too_slow() from None
+        while True:
+            try:
+                return self._sock.send(data, flags)
+            except BlockingIOError:
+                self._await_writable()
+
+    def _await_writable(self) -> None:
+        if not self._writing.poll(self._stall_seconds * 1000):
+            raise TooSlow(f"took nothing for {self._stall_seconds:g} seconds")
 
     def _send_file(self, piece: FileSlice) -> None:
         position, left = piece.position, piece.size
@@ -133,7 +154,8 @@ class Channel:
             try:
                 sent = os.sendfile(self._fd, piece.file.fd, position, min(left, _MOST_BY_SENDFILE))
             except BlockingIOError:
-                raise self._too_slow() from None
+                self._await_writable()
+                continue
             except OSError as error:
                 if error.errno not in _NO_SENDFILE:
                     raise
@@ -160,13 +182,11 @@ class Channel:
             position += got
             left -= got
 
-    def _too_slow(self) -> TooSlow:
-        return TooSlow(f"took nothing for {self._stall_seconds:g} seconds")
 
-
-def _timeval(seconds: float) -> bytes:
-    whole = int(seconds)
-    return struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
+def _is_on_this_host(sock: socket.socket) -> bool:
+    with suppress(OSError):  # it is gone already
+        return str(sock.getpeername()[0]).startswith(("127.", "::1", "::ffff:127."))
+    return False
 
 
 class TlsChannel(Channel):
@@ -174,9 +194,6 @@ class TlsChannel(Channel):
 
     def __init__(self, sock: ssl.SSLSocket, stop: int, traffic: Traffic, stall_seconds: float) -> None:
         super().__init__(sock, stop, traffic, stall_seconds, uses_sendfile=False)
-        sock.setblocking(False)
-        self._writing = select.poll()
-        self._writing.register(self._fd, select.POLLOUT)
         self._tls = sock
         self._fd = -1  # nobody here may write to it
 
@@ -216,7 +233,3 @@ class TlsChannel(Channel):
                 return self._tls.send(data)
             except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 self._await_writable()
-
-    def _await_writable(self) -> None:
-        if not self._writing.poll(self._stall_seconds * 1000):
-            raise self._too_slow()
