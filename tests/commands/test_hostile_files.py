@@ -166,7 +166,7 @@ SLOW = ("report", "doctor", "doctor --quick")
     "command",
     [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in sorted(COMMANDS)],
 )
-@pytest.mark.parametrize("spoil", [sparse, garbled])
+@pytest.mark.parametrize("spoil", [sparse, pytest.param(garbled, marks=pytest.mark.soak)])
 def test_no_command_swells_at_a_file_that_is_far_too_large(
     tmp_path: Path, command: str, spoil: Callable[[Path], None]
 ) -> None:

@@ -17,24 +17,24 @@ RECORDS = [
 ]
 
 
-def test_what_librdkafka_produced_the_java_client_consumes(any_broker: Broker) -> None:
-    any_broker.client.create_topic("to-java")
-    any_broker.client.produce("to-java", RECORDS, compression_codec="zstd")
-    assert any_broker.java.consume("to-java", len(RECORDS), group_id="to-java") == RECORDS
+def test_what_librdkafka_produced_the_java_client_consumes(newest_broker: Broker) -> None:
+    newest_broker.client.create_topic("to-java")
+    newest_broker.client.produce("to-java", RECORDS, compression_codec="zstd")
+    assert newest_broker.java.consume("to-java", len(RECORDS), group_id="to-java") == RECORDS
 
 
-def test_what_the_java_client_produced_librdkafka_consumes(any_broker: Broker) -> None:
-    any_broker.client.create_topic("to-librdkafka")
-    any_broker.java.produce("to-librdkafka", [RECORDS], compression_type="snappy")
-    assert any_broker.client.consume("to-librdkafka", len(RECORDS)) == RECORDS
+def test_what_the_java_client_produced_librdkafka_consumes(newest_broker: Broker) -> None:
+    newest_broker.client.create_topic("to-librdkafka")
+    newest_broker.java.produce("to-librdkafka", [RECORDS], compression_type="snappy")
+    assert newest_broker.client.consume("to-librdkafka", len(RECORDS)) == RECORDS
 
 
-def test_only_committed_transactions_are_read(any_broker: Broker) -> None:
-    any_broker.client.create_topic("txn")
-    any_broker.client.transaction("txn", [RECORDS[:1]], transactional_id="a", commit=False)
+def test_only_committed_transactions_are_read(newest_broker: Broker) -> None:
+    newest_broker.client.create_topic("txn")
+    newest_broker.client.transaction("txn", [RECORDS[:1]], transactional_id="a", commit=False)
     script = [("begin", None), ("send", RECORDS[1:]), ("commit", None)]
-    any_broker.java.transactions("txn", script, transactional_id="b")
-    assert any_broker.client.consume("txn", 2, isolation_level="read_committed") == RECORDS[1:]
+    newest_broker.java.transactions("txn", script, transactional_id="b")
+    assert newest_broker.client.consume("txn", 2, isolation_level="read_committed") == RECORDS[1:]
 
 
 def test_a_killed_broker_leaves_no_marker_and_a_stopped_one_does() -> None:

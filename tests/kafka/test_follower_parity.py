@@ -57,6 +57,7 @@ def test_every_pass_over_many_random_replicas_is_predicted(
     run_rounds(replicated(range(first, first + 10), cluster), tmp_path, rounds=3)
 
 
+@pytest.mark.soak
 def test_leader_and_follower_delete_what_was_foretold_of_each(cluster: Cluster, tmp_path: Path) -> None:
     workloads = [retention.Workload(seed, cluster.version) for seed in range(313, 324)]
     wanted = retention.hold_off(workloads)

@@ -168,7 +168,7 @@ def append_times(directory: Path) -> Iterator[int]:
             at += header.size
 
 
-@pytest.fixture(scope="module", params=[peers.NEWEST, peers.OLDEST])
+@pytest.fixture(scope="module", params=[peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A broker of our own: it is stopped and started again."""
     peers.require_kafka(request.param)

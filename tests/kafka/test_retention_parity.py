@@ -252,7 +252,7 @@ def serve_what_is_left(broker: Broker, copy: Path, foretold: dict[str, Judged]) 
             assert names(broker.log_dir / directory, ".deleted") == set()
 
 
-@pytest.mark.parametrize("version", [peers.NEWEST, peers.OLDEST])
+@pytest.mark.parametrize("version", [peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)])
 def test_a_broker_deletes_what_was_foretold_after_a_clean_stop(version: str, tmp_path: Path) -> None:
     seen = run(version, range(24), tmp_path / "copy", was_clean=True, serve=version == peers.NEWEST)
     assert {Rule.START_OFFSET, Rule.SIZE, Rule.TIME, Rule.ACTIVE, Rule.AFTER_KEPT, Rule.POLICY} <= seen
