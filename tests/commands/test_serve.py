@@ -498,10 +498,18 @@ def test_it_ends_in_order_while_clients_wait(sample: Path) -> None:
 
 def test_the_counters_can_be_read_by_prometheus(server: Served) -> None:
     ask(server)
+    sent = re.compile(r'^kafkatool_serve_sent_bytes_total\{by="sendfile"\} [1-9]', re.MULTILINE)
+    deadline = time.monotonic() + 10
+    while not sent.search(counters(server)):  # a client may have its answer before that is counted
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert re.search(r'^kafkatool_serve_requests_total\{api="fetch"\} [1-9]', counters(server), re.MULTILINE)
+
+
+def counters(server: Served) -> str:
     url = f"http://127.0.0.1:{server.row['metrics_port']}/metrics"
-    text = urllib.request.urlopen(url, timeout=10).read().decode()
-    assert re.search(r'^kafkatool_serve_sent_bytes_total\{by="sendfile"\} [1-9]', text, re.MULTILINE)
-    assert re.search(r'^kafkatool_serve_requests_total\{api="fetch"\} [1-9]', text, re.MULTILINE)
+    text: str = urllib.request.urlopen(url, timeout=10).read().decode()
+    return text
 
 
 # --- fuzz ---------------------------------------------------------------------------------------------
