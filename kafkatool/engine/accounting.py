@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import MAX_INT32, NO_TIMESTAMP
+from kafkatool.format.batch import MAX_INT32
+from kafkatool.format.kernel import loops
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import TimeEntry
 
@@ -41,26 +42,24 @@ class NewEntries(NamedTuple):
 NO_ENTRIES = NewEntries(None, None)
 
 
-class IndexAccounting:
-    """The two indexes of one segment while batches are added to it."""
+class IndexAccounting(loops.IndexCounts):
+    """The two indexes of one segment while batches are added to it.
+
+    `max_timestamp` is the largest of the segment, `max_timestamp_offset` the last offset of the first batch
+    that had it; `last_time` and `last_time_offset` are those of the last time entry.
+    """
 
     def __init__(
         self, base_offset: int, interval_bytes: int, max_index_bytes: int, *, skips_when_full: bool = False
     ) -> None:
-        self.base_offset = base_offset
+        super().__init__(
+            base_offset,
+            interval_bytes,
+            max_index_bytes // offset_index.ENTRY_SIZE,
+            max_index_bytes // time_index.ENTRY_SIZE,
+        )
         # A broker fails; an index with fewer entries is as good.
         self.skips_when_full = skips_when_full
-        self.interval_bytes = interval_bytes
-        self.max_offset_entries = max_index_bytes // offset_index.ENTRY_SIZE
-        self.max_time_entries = max_index_bytes // time_index.ENTRY_SIZE
-        self.bytes_since_entry = 0
-        self.offset_entries = 0
-        self.time_entries = 0
-        self.last_indexed_offset = base_offset
-        self.last_time_entry = (NO_TIMESTAMP, base_offset)
-        # The largest timestamp of the segment, and the last offset of the first batch that had it.
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = base_offset
 
     @property
     def offset_index_is_full(self) -> bool:
@@ -122,12 +121,12 @@ class IndexAccounting:
 
     def _time_entry(self, latest: tuple[int, int]) -> TimeEntry | None:
         timestamp, offset = latest
-        if self.time_entries and offset < self.last_time_entry[1]:
+        if self.time_entries and offset < self.last_time_offset:
             raise InvalidOffset(
-                f"offset {offset} behind {self.last_time_entry[1]} in the time index of {self.base_offset}"
+                f"offset {offset} behind {self.last_time_offset} in the time index of {self.base_offset}"
             )
-        if timestamp <= self.last_time_entry[0]:
+        if timestamp <= self.last_time:
             return None
         self.time_entries += 1
-        self.last_time_entry = latest
+        self.last_time, self.last_time_offset = latest
         return TimeEntry(timestamp, offset - self.base_offset)

@@ -10,15 +10,18 @@ import multiprocessing
 import os
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any
 
 from kafkatool.engine.bench_load import Batches, Load, Pool, make_pool
 from kafkatool.engine.bench_place import Place, device_written, dirty_memory
 from kafkatool.engine.config import read_config
+from kafkatool.engine.flusher import BackgroundFlusher
 from kafkatool.engine.fs import Disk, DiskFile, File
 from kafkatool.engine.histogram import Histogram
 from kafkatool.engine.log import Log
@@ -29,6 +32,7 @@ from kafkatool.format.release import Release
 
 _LOOK_EVERY = 64 << 20
 """Bytes after which a writer looks whether the volume still has room."""
+_MOST_TIMES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Written:
     cpu_seconds: float = 0.0
     write_seconds: float = 0.0
     sync_seconds: float = 0.0
+    """In syncs that appends waited for; rolled segments, synced beside them, count in `syncs` alone."""
     write_calls: int = 0
     kernel_size: int = 0
     """Bytes of pages that were dirtied, each time they were."""
@@ -93,17 +98,19 @@ class _TimedFile(DiskFile):
         self._into = into
 
     def write_at(self, position: int, data: Buffer) -> None:
-        begun = time.perf_counter()
-        super().write_at(position, data)
-        self._into.write_seconds += time.perf_counter() - begun
-        self._into.write_calls += 1
+        begun = perf_counter()
+        DiskFile.write_at(self, position, data)
+        into = self._into
+        into.write_calls += 1
+        into.write_seconds += perf_counter() - begun
 
     def sync(self) -> None:
-        begun = time.perf_counter_ns()
+        begun = perf_counter_ns()
         super().sync()
-        taken = time.perf_counter_ns() - begun
-        self._into.sync_seconds += taken / 1e9
+        taken = perf_counter_ns() - begun
         self._into.syncs.record(taken)
+        if threading.current_thread() is threading.main_thread():
+            self._into.sync_seconds += taken / 1e9
 
 
 class _TimedDisk(Disk):
@@ -126,91 +133,125 @@ class Writer:
     def __init__(
         self, load: Load, place: Place, number: int, pool: Pool, tell: Callable[[Any], None]
     ) -> None:
-        self._load, self._place, self._tell = load, place, tell
+        self.load, self.tell = load, tell
+        self._place = place
         self._batches = Batches(load, pool)
         self.done = Written(is_cycled=pool.is_cycled)
         self.stop: str | None = None
         config = read_config(_settings(load), Release.V4_0)
         self._logs = [
-            open_log(_TimedDisk(self.done), os.path.join(place.path, f"bench-{at}"), config, now_ms=_now())
+            open_log(
+                _TimedDisk(self.done),
+                os.path.join(place.path, f"bench-{at}"),
+                config,
+                now_ms=time_ns() // 1_000_000,
+                flusher=BackgroundFlusher(),
+            )
             for at in range(number, load.partitions, load.writers)
         ]
         self._share = _share(load, number)
-        self._key_size = load.key_size
-        self._value_size = load.record_size
 
     def run(self) -> Written:
         done, before = self.done, _usage()
         done.write_seconds = done.sync_seconds = 0.0
         done.syncs, kernel_before = Histogram(), _kernel_written()
-        begun = time.perf_counter_ns()
+        begun = perf_counter_ns()
         try:
             self._append_all(begun)
+            done.seconds = (perf_counter_ns() - begun) / 1e9
+            done.cpu_seconds = _usage() - before
+            for log in self._logs:
+                log.close()
         except OSError as error:
             self.stop = f"{error.filename or self._place.path}: {error.strerror}"
-        done.seconds = (time.perf_counter_ns() - begun) / 1e9
-        done.cpu_seconds = _usage() - before
-        for log in self._logs:
-            log.close()
-        done.closing_seconds = (time.perf_counter_ns() - begun) / 1e9
+            done.seconds = done.seconds or (perf_counter_ns() - begun) / 1e9
+            for log in self._logs:
+                log.abandon()  # half an append may be in it
+        done.closing_seconds = (perf_counter_ns() - begun) / 1e9
         done.kernel_size = _kernel_written() - kernel_before
+        done.payload_size = done.records * (self.load.key_size + self.load.record_size)
         done.stopped = self.stop
         return done
 
     def _append_all(self, begun: int) -> None:
-        load, done, logs = self._load, self.done, self._logs
+        load, done, logs = self.load, self.done, self._logs
         each_ns = 1e9 * load.writers / load.throughput if load.throughput > 0 else 0.0
-        interval_ns = load.reporting_interval_ms * 1_000_000
-        part, reported, number, look_at = Histogram(), begun, 0, _LOOK_EVERY
-        records_before = size_before = 0
-        clock = time.perf_counter_ns
+        watch, number, look_at = _Watch(self, begun), 0, _LOOK_EVERY
         while done.records < self._share and self.stop is None:
-            due = begun + int(done.records * each_ns) if each_ns else 0
-            if due and (early := due - clock()) > 0:
-                time.sleep(early / 1e9)
-            start = clock()
-            taken = self._append(logs[number % len(logs)])
-            end = clock()
+            due = 0
+            if each_ns:
+                due = begun + int(done.records * each_ns)
+                if (early := due - perf_counter_ns()) > 0:
+                    time.sleep(early / 1e9)
+            start = perf_counter_ns()
+            self._append(logs[number % len(logs)])
+            watch.see(start, due, perf_counter_ns())
             number += 1
-            done.records += taken
-            done.service.record(end - start)
-            done.response.record(end - (due or start))
-            part.record(end - (due or start))
-            if end - reported >= interval_ns:
-                self._report(begun, reported, end, part, records_before, size_before)
-                records_before, size_before = done.records, done.log_size
-                part, reported = Histogram(), end
             if done.log_size >= look_at:
                 look_at += _LOOK_EVERY
                 if self._place.room() <= 0:
                     self.stop = "a tenth of the volume stays free"
-        end = clock()
-        if end > reported and done.records > records_before:
-            self._report(begun, reported, end, part, records_before, size_before)
+        watch.end(perf_counter_ns())
 
-    def _append(self, log: Log) -> int:
-        now = _now()
-        data, count = self._batches.next(log.log_end_offset, now, self._share - self.done.records)
-        log.append_as_follower(data, now_ms=now)  # type: ignore[arg-type]
-        self.done.log_size += len(data)
-        self.done.payload_size += count * (self._key_size + self._value_size)
-        return count
+    def _append(self, log: Log) -> None:
+        now, done = time_ns() // 1_000_000, self.done
+        data, count = self._batches.next(log.log_end_offset, now, self._share - done.records)
+        log.append_as_follower(data, now_ms=now)
+        done.log_size += len(data)
+        done.records += count
 
-    def _report(
-        self, begun: int, since: int, now: int, part: Histogram, records_before: int, size_before: int
-    ) -> None:
-        dirty, writeback = dirty_memory()
+
+class _Watch:
+    """How long each append took, and a sample every interval."""
+
+    def __init__(self, writer: Writer, begun: int) -> None:
+        self._done, self._tell = writer.done, writer.tell
+        self._interval_ns = writer.load.reporting_interval_ms * 1_000_000
+        self._begun = self._since = begun
+        self._times: list[int] = []
+        self._delays: list[int] = []
+        self._part = Histogram()
+        self._records = self._size = 0
+
+    def see(self, start: int, due: int, end: int) -> None:
+        """An append from `start` to `end`, that should have begun when it was `due`, if there is a pace."""
+        times = self._times
+        times.append(end - start)
+        if due:
+            self._delays.append(end - due)
+        if end - self._since >= self._interval_ns:
+            self._report(end)
+        elif len(times) >= _MOST_TIMES:
+            self._take_times()
+
+    def end(self, now: int) -> None:
+        self._take_times()
+        if self._done.records > self._records:
+            self._report(now)
+
+    def _take_times(self) -> None:
+        """Into the histograms: many at a time take a tenth of one by one."""
+        done, seen = self._done, self._delays or self._times
+        done.service.record_all(self._times)
+        done.response.record_all(seen)
+        self._part.record_all(seen)
+        self._times.clear()
+        self._delays.clear()
+
+    def _report(self, now: int) -> None:
+        self._take_times()
+        done, since = self._done, self._since
         self._tell(
             Sample(
-                (now - begun) / 1e9,
+                (now - self._begun) / 1e9,
                 (now - since) / 1e9,
-                self.done.records - records_before,
-                self.done.log_size - size_before,
-                part.percentile(99),
-                dirty,
-                writeback,
+                done.records - self._records,
+                done.log_size - self._size,
+                self._part.percentile(99),
+                *dirty_memory(),
             )
         )
+        self._since, self._records, self._size, self._part = now, done.records, done.log_size, Histogram()
 
 
 def _settings(load: Load) -> dict[str, str]:
@@ -228,10 +269,6 @@ def _settings(load: Load) -> dict[str, str]:
 
 def _share(load: Load, number: int) -> int:
     return load.num_records // load.writers + (number < load.num_records % load.writers)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _usage() -> float:
@@ -372,15 +409,15 @@ def limits(load: Load, place: Place, size: int, payload: bytes | None, seed: int
 
 
 def _sequential(fd: int, blocks: list[bytes], size: int, sync_each: int) -> Limit:
-    begun, at, number = time.perf_counter(), 0, 0
+    begun, at, number = perf_counter(), 0, 0
     while at < size:
         at += os.pwrite(fd, blocks[number % len(blocks)], at)
         number += 1
         if sync_each and number % sync_each == 0:
             os.fsync(fd)
-    accepted = time.perf_counter() - begun
+    accepted = perf_counter() - begun
     os.fsync(fd)
-    return Limit("sequential write", at, accepted, time.perf_counter() - begun)
+    return Limit("sequential write", at, accepted, perf_counter() - begun)
 
 
 _RANDOM_SECONDS = 5.0
@@ -393,12 +430,12 @@ def _random(fd: int, size: int, seed: int, load: Load, records_each: int) -> Lim
     numbers = random.Random(seed)
     block, pages = numbers.randbytes(4096), max(1, size // 4096)
     sync_each = load.flush_messages * load.batch_size // (records_each * 4096) if load.flush_messages else 0
-    begun, number = time.perf_counter(), 0
-    while number < pages and (number % 64 or time.perf_counter() - begun < _RANDOM_SECONDS):
+    begun, number = perf_counter(), 0
+    while number < pages and (number % 64 or perf_counter() - begun < _RANDOM_SECONDS):
         os.pwrite(fd, block, numbers.randrange(pages) * 4096)
         number += 1
         if sync_each and number % sync_each == 0:
             os.fsync(fd)
-    accepted = time.perf_counter() - begun
+    accepted = perf_counter() - begun
     os.fsync(fd)
-    return Limit("random 4 KiB writes", number * 4096, accepted, time.perf_counter() - begun)
+    return Limit("random 4 KiB writes", number * 4096, accepted, perf_counter() - begun)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from struct import Struct
 
 import numpy as np
@@ -133,7 +134,7 @@ class Batches:
         self._codec = Codec[load.codec.upper()]
         self.records_each = _records_each(load, pool)
         self._at = 0
-        self._encoded: list[tuple[bytearray, list[int], int]] = []
+        self._encoded: list[tuple[bytearray, list[tuple[int, int]], int]] = []
         if load.pre_encoded:
             self._encode_all()
 
@@ -176,18 +177,18 @@ class Batches:
         for start in range(0, len(self._pool), wanted):
             stop = min(start + wanted, len(self._pool))
             data = bytearray(self._encode(start, stop, 0, 0))
-            places, at = [], 0
+            places, at = list[tuple[int, int]](), 0
             while at < len(data):
-                places.append(at)
+                places.append((at, len(places) * self.records_each))
                 at += int.from_bytes(data[at + 8 : at + 12], "big") + 12
             self._encoded.append((data, places, stop - start))
+        self._again = cycle(self._encoded)
 
     def _stamped(self, offset: int) -> tuple[bytearray, int]:
         """Only the offsets are new: they are outside the checksum, and a leader stamps them too."""
-        data, places, count = self._encoded[self._at]
-        self._at = (self._at + 1) % len(self._encoded)
-        for number, place in enumerate(places):
-            _OFFSET.pack_into(data, place, offset + number * self.records_each)
+        data, places, count = next(self._again)
+        for place, records_before in places:
+            _OFFSET.pack_into(data, place, offset + records_before)
         return data, count
 
 

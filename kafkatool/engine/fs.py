@@ -106,11 +106,9 @@ class DiskFile:
         return b"".join(parts)
 
     def write_at(self, position: int, data: Buffer) -> None:
-        left = memoryview(data)
-        while left:
-            written = os.pwrite(self._fd, left, position)
-            position += written
-            left = left[written:]
+        written = os.pwrite(self._fd, data, position)
+        while written < len(data):
+            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)

@@ -7,7 +7,7 @@ one stall counts once, where many clients would have felt it. `corrected` adds t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _BITS = 7
 _STEPS = 1 << _BITS
@@ -23,6 +23,15 @@ class Histogram:
 
     def record(self, value: int, count: int = 1) -> None:
         self.counts[_slot(max(0, value))] += count
+
+    def record_all(self, values: Sequence[int]) -> None:
+        """The same for many values, each below 2**53."""
+        import numpy as np
+
+        found = np.maximum(np.array(values, dtype=np.int64), 0)
+        shift = np.maximum(np.frexp(found.astype(np.float64))[1].astype(np.int64) - _BITS - 1, 0)
+        slots, counts = np.unique((shift << _BITS) + (found >> shift), return_counts=True)
+        self.counts.update(dict(zip(slots.tolist(), counts.tolist(), strict=True)))
 
     def add(self, other: Histogram) -> None:
         self.counts.update(other.counts)

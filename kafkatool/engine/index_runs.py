@@ -46,7 +46,7 @@ def read_run(run: Run, accounting: IndexAccounting) -> RunColumns | None:
     if last[0] < floor or last[-1] - accounting.base_offset > MAX_INT32 or end > MAX_INT32:
         return None
     newest = accounting.max_timestamp_offset
-    if newest > last[0] or (accounting.time_entries and newest < accounting.last_time_entry[1]):
+    if newest > last[0] or (accounting.time_entries and newest < accounting.last_time_offset):
         return None  # offsets have gone back: a time entry may be refused
     room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
     if max(accounting.offset_entries, accounting.time_entries) + len(last) >= room:
@@ -109,12 +109,12 @@ def _time_entries(run: RunColumns, due: NDArray[np.int64], accounting: IndexAcco
     known = np.searchsorted(run.latest, due, side="right")
     times = np.append(accounting.max_timestamp, run.batches.max_timestamp[run.latest])[known]
     offsets = np.append(accounting.max_timestamp_offset, run.last_offset[run.latest])[known]
-    grown = times > np.maximum.accumulate(np.append(accounting.last_time_entry[0], times[:-1]))[: len(times)]
+    grown = times > np.maximum.accumulate(np.append(accounting.last_time, times[:-1]))[: len(times)]
     times, offsets = times[grown], offsets[grown]
     if not len(times):
         return b""
     accounting.time_entries += len(times)
-    accounting.last_time_entry = (int(times[-1]), int(offsets[-1]))
+    accounting.last_time, accounting.last_time_offset = int(times[-1]), int(offsets[-1])
     entries = np.empty(len(times), dtype=_TIME_ENTRY)
     entries["timestamp"], entries["offset"] = times, offsets - accounting.base_offset
     return entries.tobytes()

@@ -25,6 +25,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self._starts = {entry.epoch: entry.start_offset for entry in entries}
+        self.latest_epoch = max(self._starts, default=None)
 
     @property
     def entries(self) -> list[EpochStart]:
@@ -32,11 +33,7 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> EpochStart | None:
-        return (
-            EpochStart(epoch, self._starts[epoch])
-            if (epoch := max(self._starts, default=None)) is not None
-            else None
-        )
+        return None if (epoch := self.latest_epoch) is None else EpochStart(epoch, self._starts[epoch])
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Let an epoch begin; entries at the end that contradict it go."""
@@ -45,6 +42,7 @@ class LeaderEpochs:
             return False
         self._drop_from_end(lambda entry: entry.epoch >= epoch or entry.start_offset >= start_offset)
         self._starts[epoch] = start_offset
+        self.latest_epoch = epoch
         return True
 
     def truncate_from_end(self, end_offset: int) -> bool:
@@ -64,6 +62,7 @@ class LeaderEpochs:
     def clear(self) -> bool:
         had_any = bool(self._starts)
         self._starts.clear()
+        self.latest_epoch = None
         return had_any
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
@@ -86,5 +85,6 @@ class LeaderEpochs:
         dropped = False
         while (latest := self.latest) is not None and is_wrong(latest):
             del self._starts[latest.epoch]
+            self.latest_epoch = max(self._starts, default=None)
             dropped = True
         return dropped

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from types import TracebackType
+from typing import NamedTuple
 
-from kafkatool.engine.append_runs import plain_batch, plain_run
+from kafkatool.engine.append_runs import plain_run
 from kafkatool.engine.batch_records import first_offset
 from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.flusher import Flusher
 from kafkatool.engine.fs import Files, replace_file
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.producer_rebuild import rebuild_producers
@@ -31,6 +35,7 @@ from kafkatool.engine.validation import LeaderValidation, check_epochs, check_fo
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.checkpoint import write_leader_epochs
+from kafkatool.format.primitives import Buffer
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
@@ -42,8 +47,7 @@ def no_jitter(_: int) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where the batches are; a duplicate is where it was written the first time.
 
     Of a follower's messages of magic 0 and 1, `first_offset` is the last one of the first wrapper.
@@ -67,6 +71,7 @@ class LogParts:
     epochs: LeaderEpochs
     producers: ProducerStates
     snapshots: Snapshots
+    flusher: Flusher = field(default_factory=Flusher)
 
 
 class Log:
@@ -88,6 +93,8 @@ class Log:
         self._files = parts.files
         self._high_watermark: int | None = None
         self._last_flush_ms = now_ms
+        # Those that are flushed, or will be by the flusher, and are open still.
+        self._rolled: list[Segment] = []
 
     def __enter__(self) -> Log:
         return self
@@ -158,14 +165,26 @@ class Log:
         return Appended(first_offset(batch.header), batch.header.last_offset, time_ms)
 
     def append_as_follower(
-        self, data: bytes, *, now_ms: int, leader_epoch: int | None = None
+        self, data: Buffer, *, now_ms: int, leader_epoch: int | None = None
     ) -> Appended | None:
         """Write batches as they are, or none of them and raise LogRefusal; None for no whole batch.
 
         With `leader_epoch`, what a later leader wrote is left out: it may be cut off again.
         """
-        if leader_epoch is None and (appended := self._append_plain(data, now_ms)) is not None:
-            return appended
+        epoch = self.epochs.latest_epoch
+        if leader_epoch is None and epoch is not None:  # the short way, which nearly everything goes
+            first = self.log_end_offset
+            last = self.segments[-1].append_plain(data, first, epoch)
+            if last < 0 and (run := plain_run(self, data, epoch, now_ms)) is not None:
+                self.active.append_run(data, run.columns)
+                first, last = run.first_offset, run.last_offset
+            if last >= 0:
+                self.log_end_offset = self.producers.end_offset = last + 1
+                self._flush_if_due(now_ms)
+                return Appended(first, last)
+        return self._append_one_by_one(data, now_ms, leader_epoch)
+
+    def _append_one_by_one(self, data: Buffer, now_ms: int, leader_epoch: int | None) -> Appended | None:
         batches = _up_to_epoch(list(split_batches(data)), leader_epoch)
         if not batches:
             return None
@@ -189,20 +208,6 @@ class Log:
         self._write(batches, update)
         self._flush_if_due(now_ms)
         return Appended(first, last)
-
-    def _append_plain(self, data: bytes, now_ms: int) -> Appended | None:
-        """The same by the short way; None, with nothing changed, where it has to be the long one."""
-        if (batch := plain_batch(self, data, now_ms)) is not None:
-            self.active.append([batch])
-            appended = Appended(first_offset(batch.header), batch.header.last_offset)
-        elif (run := plain_run(self, data, now_ms)) is not None:
-            self.active.append_run(data, run.columns)
-            appended = Appended(run.first_offset, run.last_offset)
-        else:
-            return None
-        self.log_end_offset = self.producers.end_offset = appended.last_offset + 1
-        self._flush_if_due(now_ms)
-        return appended
 
     def _check_list_size(self, batches: Sequence[NewBatch]) -> None:
         size = sum(batch.header.size for batch in batches)
@@ -261,12 +266,14 @@ class Log:
         base_offset = max(base_offset, self.log_end_offset)
         if self.active.base_offset == base_offset and self.active.size == 0:
             return
-        # All of the old segment first: it is believed as soon as there is one at the recovery point.
+        self._settle()
         self.active.close()
-        self.flush(now_ms)
-        self.active.release()
+        self._rolled.append(self.active)
+        # It is believed as soon as the recovery point is at the next segment: not before all of it is there.
+        unflushed, has_new_names = self._unflushed(), self._take_new_names()
+        self._parts.flusher.run(lambda: self._flush(unflushed, has_new_names, base_offset))
+        self._last_flush_ms = now_ms
         self.segments.append(self._new_segment(base_offset, now_ms))
-        self.recovery_point = base_offset
         self.producers.end_offset = base_offset
         self.snapshots.take(self.producers)
 
@@ -283,34 +290,57 @@ class Log:
 
     def flush(self, now_ms: int) -> None:
         """Return when all that was appended would survive a power cut."""
-        for number, segment in enumerate(self.segments):
-            is_last = number + 1 == len(self.segments)
-            # Those that end below the recovery point are on the disk.
-            if is_last or self.segments[number + 1].base_offset > self.recovery_point:
-                segment.flush()
-        self._sync_names()
-        self.recovery_point = max(self.recovery_point, self.log_end_offset)
+        self._settle()
+        self._flush(self._unflushed(), self._take_new_names(), self.log_end_offset)
         self._last_flush_ms = now_ms
+
+    def _flush(self, segments: list[Segment], has_new_names: bool, end_offset: int) -> None:
+        """Perhaps beside the appends: nothing is touched here that they touch."""
+        for segment in segments:
+            segment.flush()
+        self._sync_names(has_new_names)
+        self.recovery_point = max(self.recovery_point, end_offset)
+
+    def _unflushed(self) -> list[Segment]:
+        """The last one, and those before it that do not end below the recovery point."""
+        following = [segment.base_offset for segment in self.segments[1:]]
+        return [
+            segment
+            for segment, end in zip_longest(self.segments, following)
+            if end is None or end > self.recovery_point
+        ]
+
+    def _settle(self) -> None:
+        """Wait for what is flushed beside the appends."""
+        self._parts.flusher.settle()
+        while self._rolled:
+            self._rolled.pop().release()
 
     def flush_if_due(self, now_ms: int) -> None:
         """Flush if `flush.ms` says so: for callers that are idle between appends."""
-        if now_ms - self._last_flush_ms >= self.config.flush_ms and self._is_dirty():
-            self.flush(now_ms)
+        if self.log_end_offset > self.recovery_point:
+            self._flush_if_due(now_ms)
 
     def _flush_if_due(self, now_ms: int) -> None:
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        config = self.config
+        is_due = (
+            self.log_end_offset - self.recovery_point >= config.flush_messages
+            or now_ms - self._last_flush_ms >= config.flush_ms
+        )
+        if is_due:
             self.flush(now_ms)
-        self.flush_if_due(now_ms)
 
-    def _is_dirty(self) -> bool:
-        return self.log_end_offset > self.recovery_point
-
-    def _sync_names(self) -> None:
+    def _take_new_names(self) -> bool:
+        """Whether files were made or removed since somebody asked."""
         holders: list[Segment | Snapshots] = [*self.segments, self.snapshots]
-        if any(holder.has_new_names for holder in holders):
+        found = any(holder.has_new_names for holder in holders)
+        for holder in holders:
+            holder.has_new_names = False
+        return found
+
+    def _sync_names(self, has_new_names: bool) -> None:
+        if has_new_names:
             self._files.sync_directory(self.directory)
-            for holder in holders:
-                holder.has_new_names = False
 
     # --- truncation -----------------------------------------------------------------------------------
 
@@ -320,6 +350,7 @@ class Log:
             if self.epochs.truncate_from_end(offset):
                 self.save_epochs()
             return
+        self._settle()
         if self.segments[0].base_offset > offset:
             self.truncate_fully(offset, now_ms)
             return
@@ -332,10 +363,11 @@ class Log:
             self.producers, self.snapshots, self.segments, self.log_start_offset, offset, now_ms
         )
         self.active.flush()
-        self._sync_names()
+        self._sync_names(self._take_new_names())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Begin anew at an offset, with nothing."""
+        self._settle()
         while self.segments:
             self._delete_last()
         for taken in self.snapshots.offsets():
@@ -346,7 +378,7 @@ class Log:
         self.epochs.clear()
         self._end_at(offset)
         self.log_start_offset = offset
-        self._sync_names()
+        self._sync_names(self._take_new_names())
 
     def _delete_last(self) -> None:
         """The end first, for good, and then the one in front: a log must not come back with a hole."""
@@ -373,8 +405,11 @@ class Log:
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
+        with suppress(Exception):  # whoever promised more than that has raised it
+            self._parts.flusher.settle()
         for segment in self.segments:
-            segment.release()
+            with suppress(OSError):  # an index may be short of entries
+                segment.release()
 
 
 def _state_batches(batches: Sequence[NewBatch]) -> list[StateBatch]:

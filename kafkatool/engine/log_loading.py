@@ -12,9 +12,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.flusher import Flusher
 from kafkatool.engine.fs import Files
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.leftovers import resolve_leftovers
@@ -50,8 +52,11 @@ def open_log(
     now_ms: int,
     left: Opening | None = None,
     jitter: Jitter = no_jitter,
+    flusher: Flusher | None = None,
 ) -> Log:
     """Open a partition directory for writing, making it where there is none.
+
+    A `BackgroundFlusher` takes rolled segments to the disk beside the appends, as a broker does.
 
     Raises FormatError for a leader-epoch-checkpoint that a broker could not read either, Unfinished for
     leftovers that it could not resolve, and NotSplittable for a segment that it would refuse to load.
@@ -60,25 +65,34 @@ def open_log(
     if not os.path.isdir(directory):
         files.make_directory(directory)
     files.sync_directory(os.path.dirname(directory))
-    return _Loader(files, directory, config, left or Opening(), now_ms, jitter).load()
+    how = _How(config, now_ms, jitter, flusher or Flusher())
+    return _Loader(files, directory, left or Opening(), how).load()
+
+
+class _How(NamedTuple):
+    """What a log is opened with, whatever its directory holds."""
+
+    config: TopicConfig
+    now_ms: int
+    jitter: Jitter
+    flusher: Flusher
 
 
 class _Loader:
-    def __init__(
-        self, files: Files, directory: str, config: TopicConfig, left: Opening, now_ms: int, jitter: Jitter
-    ) -> None:
+    def __init__(self, files: Files, directory: str, left: Opening, how: _How) -> None:
         self.parts = LogParts(
             files,
             directory,
-            config,
-            jitter,
+            how.config,
+            how.jitter,
             [],
             LeaderEpochs(),
             ProducerStates(),
             Snapshots(files, directory),
+            how.flusher,
         )
         self.left = left
-        self.now_ms = now_ms
+        self.now_ms = how.now_ms
 
     def load(self) -> Log:
         parts, left = self.parts, self.left

@@ -3,6 +3,9 @@
 Index files are never longer than their entries: a broker preallocates them, and cuts them when it closes
 the segment, so what it leaves is the same. With `preallocate` a new `.log` is as long as a segment may
 become, zeros behind its batches, until the segment is closed. Nothing here is synced before `flush`.
+
+A broker maps its indexes into memory, where an entry costs it nothing. Here entries wait until there are some
+hundred of them, or until somebody asks for the file: to read, to sync, to cut or to close it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from kafkatool.format.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POSITION,
+    MAX_INT64,
     NO_TIMESTAMP,
     BatchHeader,
 )
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 LOG, INDEX, TIME_INDEX, TXN_INDEX = "log", "index", "timeindex", "txnindex"
 EXTENSIONS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 SHORTEST_ENTRY = 17
+_MOST_WAITING = 4096
+"""Bytes of index entries that are written at once."""
 
 
 class NewBatch(NamedTuple):
@@ -74,13 +80,14 @@ class Segment:
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
         self.size = 0
-        # The first batch's largest timestamp, once there is a batch.
-        self.first_timestamp: int | None = None
-        self.accounting = self._new_accounting(config)
         self._config = config
+        self._begin_with(None)
+        self.accounting = self._new_accounting(config)
         self._files = files
         self._directory = directory
         self._opened: dict[str, File] = {}
+        self._new_offset_entries, self._new_time_entries = bytearray(), bytearray()
+        self._waiting = {INDEX: self._new_offset_entries, TIME_INDEX: self._new_time_entries}
         # Files were made whose names the directory may not have on the disk yet.
         self.has_new_names = False
 
@@ -120,6 +127,7 @@ class Segment:
 
         Otherwise a crash could bring back aborted records, without the index that tells so.
         """
+        self._forget_waiting()
         self.release()
         if self.has(LOG):
             self._files.unlink(self.path(LOG))
@@ -130,18 +138,40 @@ class Segment:
 
     def release(self) -> None:
         """Close the files; they are opened again when needed."""
-        for file in self._opened.values():
-            file.close()
-        self._opened.clear()
+        try:
+            self._write_all_waiting()
+        finally:
+            for file in self._opened.values():
+                file.close()
+            self._opened.clear()
 
     def _create(self, extension: str) -> None:
         self._opened[extension] = self._files.create(self.path(extension))
         self.has_new_names = True
 
     def _file(self, extension: str) -> File:
+        """The file, with everything in it that belongs there."""
+        self._write_waiting(extension)
+        return self._open(extension)
+
+    def _open(self, extension: str) -> File:
         if extension not in self._opened:
             self._opened[extension] = self._files.open(self.path(extension))
         return self._opened[extension]
+
+    def _write_waiting(self, extension: str) -> None:
+        if entries := self._waiting.get(extension):
+            file = self._open(extension)
+            file.write_at(file.size(), entries)
+            entries.clear()
+
+    def _write_all_waiting(self) -> None:
+        for extension in self._waiting:
+            self._write_waiting(extension)
+
+    def _forget_waiting(self) -> None:
+        for entries in self._waiting.values():
+            entries.clear()
 
     def _trim(self) -> None:
         """Cut the preallocated rest that a broker leaves when it is killed."""
@@ -163,10 +193,14 @@ class Segment:
             accounting.last_indexed_offset = self._index_key(accounting.offset_entries - 1)
         if accounting.time_entries:
             entry = self._time_entry(accounting.time_entries - 1)
-            accounting.last_time_entry = (entry.timestamp_ms, entry.offset(self.base_offset))
-            accounting.max_timestamp, accounting.max_timestamp_offset = accounting.last_time_entry
+            accounting.last_time, accounting.last_time_offset = (
+                entry.timestamp_ms,
+                entry.offset(self.base_offset),
+            )
+            accounting.max_timestamp = accounting.last_time
+            accounting.max_timestamp_offset = accounting.last_time_offset
         first = self.batch_at(0)
-        self.first_timestamp = None if first is None else first.header.max_timestamp
+        self._begin_with(None if first is None else first.header.max_timestamp)
 
     # --- writing --------------------------------------------------------------------------------------
 
@@ -204,39 +238,66 @@ class Segment:
 
     def append(self, batches: Sequence[NewBatch]) -> None:
         """Write batches behind the last one, and the index entries they are due."""
-        slots, times = bytearray(), bytearray()
-        first_slot, first_time = self.accounting.offset_entries, self.accounting.time_entries
         position = self.size
         for header, _ in batches:
             entries = self.accounting.add(position, header.size, header.last_offset, header.max_timestamp)
             if entries.offset is not None:
-                slots += offset_index.write_entry(entries.offset)
+                self._new_offset_entries += offset_index.write_entry(entries.offset)
             if entries.time is not None:
-                times += time_index.write_entry(entries.time)
+                self._new_time_entries += time_index.write_entry(entries.time)
             position += header.size
-        self._file(LOG).write_at(self.size, b"".join(batch.data for batch in batches))
-        if slots:
-            self._file(INDEX).write_at(first_slot * offset_index.ENTRY_SIZE, slots)
-        if times:
-            self._file(TIME_INDEX).write_at(first_time * time_index.ENTRY_SIZE, times)
-        if self.size == 0:
-            self.first_timestamp = batches[0].header.max_timestamp
-        self.size = position
+        self._append(b"".join(batch.data for batch in batches), batches[0].header.max_timestamp)
+
+    def append_plain(self, data: Buffer, next_offset: int, leader_epoch: int) -> int:
+        """The same for the one batch that `data` is, if it is plain and fits here; returns its last offset.
+
+        -1, with nothing written, where it has to go the long way; see `IndexCounts.append_plain`.
+        """
+        size = self.size
+        if size > self._config.segment_bytes - len(data):
+            return -1
+        accounting, write = self.accounting, self._open(LOG).write_at
+        entries = self._new_offset_entries, self._new_time_entries
+        last = accounting.append_plain(
+            write, data, size, next_offset, leader_epoch, self._latest_ms, *entries
+        )
+        if last >= 0:
+            self._grow(len(data), accounting.max_timestamp)
+        return last
 
     def append_run(self, data: Buffer, run: RunColumns) -> None:
         """The same for plain batches that are known as columns."""
         from kafkatool.engine.index_runs import add_run
 
-        first_slot, first_time = self.accounting.offset_entries, self.accounting.time_entries
-        slots, times = add_run(run, self.accounting)
-        self._file(LOG).write_at(self.size, data)
-        if slots:
-            self._file(INDEX).write_at(first_slot * offset_index.ENTRY_SIZE, slots)
-        if times:
-            self._file(TIME_INDEX).write_at(first_time * time_index.ENTRY_SIZE, times)
+        offset_entries, time_entries = add_run(run, self.accounting)
+        self._new_offset_entries += offset_entries
+        self._new_time_entries += time_entries
+        self._append(data, int(run.batches.max_timestamp[0]))
+
+    def _append(self, data: Buffer, first_timestamp: int) -> None:
+        """Write batches whose index entries wait already; the timestamp is the first one's."""
+        try:
+            self._open(LOG).write_at(self.size, data)
+        except OSError:
+            self._forget_waiting()  # the last of them speak of batches that are not there
+            raise
+        self._grow(len(data), first_timestamp)
+
+    def _grow(self, size: int, first_timestamp: int) -> None:
         if self.size == 0:
-            self.first_timestamp = int(run.batches.max_timestamp[0])
-        self.size = run.end
+            self._begin_with(first_timestamp)
+        self.size += size
+        if len(self._new_offset_entries) >= _MOST_WAITING:
+            self._write_all_waiting()
+
+    def _begin_with(self, timestamp: int | None) -> None:
+        """The first batch's largest timestamp, once there is a batch; the segment's time goes from there."""
+        self.first_timestamp = timestamp
+        if timestamp is None:
+            self._latest_ms = MAX_INT64
+        else:
+            due_ms = self._config.max_segment_ms - self.jitter_ms
+            self._latest_ms = min(timestamp + due_ms, MAX_INT64) if timestamp >= 0 else NO_TIMESTAMP - 1
 
     def add_aborted(self, entries: Sequence[AbortedTxn]) -> None:
         """Write down transactions whose abort marker is in this segment."""
@@ -254,8 +315,10 @@ class Segment:
             log.truncate(self.size)
         entry = self.accounting.close()
         if entry is not None:
-            position = (self.accounting.time_entries - 1) * time_index.ENTRY_SIZE
-            self._file(TIME_INDEX).write_at(position, time_index.write_entry(entry))
+            self._new_time_entries += time_index.write_entry(entry)
+        for extension in EXTENSIONS:
+            if self.has(extension):
+                self._file(extension)  # flushed perhaps beside reads: both find it open, nothing waits
 
     def flush(self) -> None:
         """Have everything written so far reach the disk, names aside."""
@@ -311,7 +374,7 @@ class Segment:
     def _find_largest_timestamp(self) -> None:
         """Look behind the last time entry for a larger timestamp."""
         accounting = self.accounting
-        start = self.index_position(accounting.last_time_entry[1])
+        start = self.index_position(accounting.last_time_offset)
         for found in self.batches_from(start):
             latest = found.header.max_timestamp
             if latest > accounting.max_timestamp:

@@ -46,6 +46,7 @@ from kafkatool.format.batch import (
     write_header,
 )
 from kafkatool.format.legacy import MIN_SIZE, LegacyHeader, read_legacy_header
+from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
 # What messages of magic 0 and 1 say of their producer.
@@ -53,7 +54,7 @@ _NO_PRODUCER = BatchHeader(0, 0, -1, 2, 0, 0, 0, -1, -1, -1, -1, -1, 0)
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK
 
 
-def split_batches(data: bytes) -> Iterator[NewBatch]:
+def split_batches(data: Buffer) -> Iterator[NewBatch]:
     """The whole batches in `data`; part of one at the end is left out. Raise CorruptMessage for nonsense."""
     view, at = memoryview(data), 0
     while len(view) - at > MAGIC_POSITION:

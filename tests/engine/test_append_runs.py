@@ -13,6 +13,7 @@ from kafkatool.engine.config import read_config
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.segment import Segment
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import NEWEST
 
@@ -66,7 +67,7 @@ def test_a_run_leaves_what_single_batches_leave(
     monkeypatch.setattr(log, "plain_run", counted)
     quick = _write(tmp_path / "quick-0", seed)
     monkeypatch.setattr(log, "plain_run", lambda *_: None)
-    monkeypatch.setattr(log, "plain_batch", lambda *_: None)
+    monkeypatch.setattr(Segment, "append_plain", lambda *_: -1)
     assert quick == _write(tmp_path / "slow-0", seed)
     assert at_once > 10, "the quick way was hardly taken"
     assert sum(name.endswith(".log") for name in quick[0]) > 1

@@ -328,6 +328,38 @@ def encode_batches(kernel: Any, case: Case) -> object:
     return kernel.encode_batches(case.window, rows, ends, case.offset, case.rows % (1 << 31))
 
 
+def index_counts(kernel: Any, case: Case) -> object:
+    """The batches of the window, appended one by one as if they followed upon each other, or not."""
+    counts = kernel.IndexCounts(case.base, case.rows, case.row % 60, case.row % 50)
+    offset_entries, time_entries, written = bytearray(), bytearray(), list[object]()
+    if case.claims[0] and not case.flag:  # as after a load of an index that lies
+        counts.offset_entries, counts.last_indexed_offset = 1, wrapped(case.highest, 64)
+        counts.time_entries, counts.last_time, counts.last_time_offset = 1, case.left, case.offset
+    at, seen = 0, list[object]()
+    while len(case.window) - at >= HEADER_SIZE and len(seen) < 50:
+        header = read_header(case.window, at)
+        size = max(HEADER_SIZE, header.size)
+        batch = case.window[at : at + size]
+        last = counts.append_plain(
+            *(
+                lambda *what: written.append(what),
+                batch,
+                case.position + at,
+                header.base_offset if case.flag else case.offset,
+            ),
+            *(header.partition_leader_epoch, wrapped(case.highest, 64), offset_entries, time_entries),
+        )
+        seen.append((last, *(getattr(counts, name) for name in COUNTS)))
+        at += size
+    return seen, written, bytes(offset_entries), bytes(time_entries)
+
+
+COUNTS = (
+    *("bytes_since_entry", "offset_entries", "time_entries", "last_indexed_offset"),
+    *("last_time", "last_time_offset", "max_timestamp", "max_timestamp_offset"),
+)
+
+
 def judge_records(kernel: Any, case: Case) -> object:
     """Numbers near each other, so that every rule decides about some."""
     near = case.window[:24]
@@ -445,6 +477,7 @@ CALLS: tuple[Callable[[Any, Case], object], ...] = (
         key_marks,
         record_bytes,
         encode_batches,
+        index_counts,
     ),
     *(judge_records, kept_batches),
     *(records_hold, batch_lines, deep_lines, deep_lines_of_a_body, tally),

@@ -128,7 +128,7 @@ class CleanedSegment:
             modified_ns,
             len(self._offsets),
             len(self._times),
-            self._accounting.last_time_entry[0],
+            self._accounting.last_time,
             tuple(self.aborted),
         )
 

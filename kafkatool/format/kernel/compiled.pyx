@@ -63,6 +63,7 @@ include "fields.pxi"  # fields of many records, and entries of indexes
 include "keys.pxi"  # the last offset of every key
 include "encoding.pxi"  # records from columns
 include "appending.pxi"  # whole batches from columns
+include "index_counts.pxi"  # which index entries a batch gets
 include "cleaning.pxi"  # what the log cleaner keeps
 include "record_text.pxi"  # records as the text of kafka-dump-log
 include "tally.pxi"  # what a walk adds up

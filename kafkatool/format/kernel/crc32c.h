@@ -6,7 +6,8 @@
  *     | block A | block B | block C |     crc(A B C) = shift(shift(crc(A)) ^ crc(B)) ^ crc(C)
  *
  * where shift() moves a sum past as many zero bytes as a block holds. It is linear, so four tables of 256
- * entries, one a byte of the sum, are enough. A small batch is cut into three lanes of any number of words;
+ * entries, one a byte of the sum, are enough. Three streams are more than the CPU foresees by itself, so it is
+ * told what comes next; that halves the time of what is not in its nearest caches. A small batch is cut into three lanes of any number of words;
  * there shift() is a multiplication without carries by a power of x, one for every length, which the same
  * instruction reduces. Where the CPU has no such instruction, eight tables take eight bytes a step.
  */
@@ -48,13 +49,13 @@ static int crc_has_instruction(void) { return (getauxval(AT_HWCAP) & CRC_HWCAP) 
 #endif
 
 #define CRC_POLYNOMIAL 0x82F63B78u
-#define CRC_LONG 2048 /* bytes of one block of three */
-#define CRC_SHORT 256
-#define CRC_SMALL (3 * CRC_SHORT) /* from here on blocks, below it lanes */
+#define CRC_BLOCK 256 /* bytes of one block of three */
+#define CRC_SMALL (3 * CRC_BLOCK) /* from here on blocks, below it lanes */
+#define CRC_AHEAD (2 * CRC_SMALL) /* how far before its turn a line is asked for */
+#define CRC_LINE 64
 
 static uint32_t crc_steps[8][256];
-static uint32_t crc_past_long[4][256];
-static uint32_t crc_past_short[4][256];
+static uint32_t crc_past_block[4][256];
 static uint32_t crc_powers[CRC_SMALL];
 static int crc_uses_instruction;
 
@@ -79,7 +80,7 @@ static uint32_t crc_shift(uint32_t table[4][256], uint32_t sum)
 /* What each bit of a sum becomes behind `size` zero bytes, and from the bits every byte. */
 static void crc_make_shift(uint32_t table[4][256], size_t size)
 {
-    static const uint8_t zeros[CRC_LONG];
+    static const uint8_t zeros[CRC_BLOCK];
     for (int byte = 0; byte < 4; byte++) {
         table[byte][0] = 0;
         for (int bit = 0; bit < 8; bit++) {
@@ -102,8 +103,7 @@ static void crc_prepare(void)
         for (int byte = 0; byte < 256; byte++)
             crc_steps[step][byte] =
                 crc_steps[step - 1][byte] >> 8 ^ crc_steps[0][crc_steps[step - 1][byte] & 0xff];
-    crc_make_shift(crc_past_long, CRC_LONG);
-    crc_make_shift(crc_past_short, CRC_SHORT);
+    crc_make_shift(crc_past_block, CRC_BLOCK);
 #ifdef CRC_INSTRUCTION
     crc_uses_instruction = crc_has_instruction();
 #endif
@@ -125,23 +125,22 @@ static inline uint64_t crc_load(const uint8_t *at)
     return word;
 }
 
-CRC_INSTRUCTION static uint32_t crc_three_blocks(
-    uint32_t sum, const uint8_t **at, size_t *size, size_t block, uint32_t past[4][256])
+CRC_INSTRUCTION static inline uint32_t crc_three_blocks(uint32_t sum, const uint8_t *at)
 {
-    while (*size >= 3 * block) {
-        const uint8_t *a = *at, *b = a + block, *c = b + block, *end = b;
-        uint64_t first = sum, second = 0, third = 0;
-        for (; a < end; a += 8, b += 8, c += 8) {
+    const uint8_t *a = at, *b = a + CRC_BLOCK, *c = b + CRC_BLOCK, *end = b;
+    uint64_t first = sum, second = 0, third = 0;
+    while (a < end) {
+        __builtin_prefetch(a + CRC_AHEAD); /* past the end of the batch it does nothing, or what is wanted next */
+        __builtin_prefetch(b + CRC_AHEAD);
+        __builtin_prefetch(c + CRC_AHEAD);
+        for (int word = 0; word < CRC_LINE / 8; word++, a += 8, b += 8, c += 8) {
             first = crc_word(first, crc_load(a));
             second = crc_word(second, crc_load(b));
             third = crc_word(third, crc_load(c));
         }
-        sum = crc_shift(past, (uint32_t)first) ^ (uint32_t)second;
-        sum = crc_shift(past, sum) ^ (uint32_t)third;
-        *at += 3 * block;
-        *size -= 3 * block;
     }
-    return sum;
+    sum = crc_shift(crc_past_block, (uint32_t)first) ^ (uint32_t)second;
+    return crc_shift(crc_past_block, sum) ^ (uint32_t)third;
 }
 
 CRC_INSTRUCTION static inline uint32_t crc_one_lane(uint32_t sum, const uint8_t *at, size_t size)
@@ -179,10 +178,8 @@ CRC_INSTRUCTION static inline uint32_t crc_three_lanes(uint32_t sum, const uint8
 
 CRC_INSTRUCTION static uint32_t crc_instruction_steps(uint32_t sum, const uint8_t *at, size_t size)
 {
-    if (size >= CRC_SMALL) {
-        sum = crc_three_blocks(sum, &at, &size, CRC_LONG, crc_past_long);
-        sum = crc_three_blocks(sum, &at, &size, CRC_SHORT, crc_past_short);
-    }
+    for (; size >= CRC_SMALL; at += CRC_SMALL, size -= CRC_SMALL)
+        sum = crc_three_blocks(sum, at);
 #ifdef crc_product
     if (size >= 48)
         return crc_three_lanes(sum, at, size);

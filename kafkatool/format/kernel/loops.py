@@ -8,6 +8,7 @@ from kafkatool.format.kernel import chosen
 
 if TYPE_CHECKING or chosen is None:
     from kafkatool.format.kernel.reference import (
+        IndexCounts,
         KeyOffsets,
         Tally,
         arena_rows,
@@ -29,6 +30,7 @@ if TYPE_CHECKING or chosen is None:
     )
 else:
     from kafkatool.format.kernel.compiled import (
+        IndexCounts,
         KeyOffsets,
         Tally,
         arena_rows,
@@ -50,6 +52,7 @@ else:
     )
 
 __all__ = [
+    "IndexCounts",
     "KeyOffsets",
     "Tally",
     "arena_rows",

@@ -9,13 +9,15 @@ ValueError; numbers are of 64 bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import Any
 
 from kafkatool.errors import FormatError
+from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import (
     CODEC_MASK,
+    CONTROL_MASK,
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -50,6 +52,7 @@ MOST_LINES = 1 << 17
 NO_EPOCH = -(1 << 63) + 1
 _LAST_OFFSET = (1 << 63) - 1
 _MAX_INT32 = (1 << 31) - 1
+_OFFSET_ENTRY, _TIME_ENTRY = offset_index.ENTRY, time_index.ENTRY
 
 Table = Any
 """Two-dimensional, 64-bit integers, a row a field: `table[field, row]`."""
@@ -708,3 +711,92 @@ class Tally:
 
 
 _NO_HEADER = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+# --- what an append adds to the indexes ---------------------------------------------------------------
+
+
+class IndexCounts:
+    """How far the two indexes of a segment have come, and the short way for one more batch.
+
+    Which batch gets an entry, and why: engine/accounting.py, which has these numbers from here.
+    """
+
+    def __init__(
+        self, base_offset: int, interval_bytes: int, max_offset_entries: int, max_time_entries: int
+    ) -> None:
+        self.base_offset, self.interval_bytes = base_offset, interval_bytes
+        self.max_offset_entries, self.max_time_entries = max_offset_entries, max_time_entries
+        self.bytes_since_entry = self.offset_entries = self.time_entries = 0
+        self.last_indexed_offset = self.last_time_offset = self.max_timestamp_offset = base_offset
+        self.last_time = self.max_timestamp = -1
+
+    def append_plain(
+        self,
+        write: Callable[[int, Buffer], None],
+        data: Buffer,
+        position: int,
+        next_offset: int,
+        leader_epoch: int,
+        latest_ms: int,
+        offset_entries: bytearray,
+        time_entries: bytearray,
+    ) -> int:
+        """Write the one batch that `data` is, put its entries behind the others, and return its last offset.
+
+        -1, with nothing written, unless it is good and plain, begins at `next_offset`, is of this epoch,
+        no later than `latest_ms`, without producer, transaction and marker, and sure of room in both indexes.
+        """
+        found = next(_plain(data, 0, len(data)), None)
+        if found is None or found[1].size != len(data):
+            return -1
+        header = found[1]
+        last = header.last_offset
+        takes = (
+            header.base_offset == next_offset
+            and header.partition_leader_epoch == leader_epoch
+            and header.producer_id < 0
+            and not header.attributes & (CONTROL_MASK | TRANSACTIONAL_MASK)
+            and header.max_timestamp <= latest_ms
+            and self._has_room(last, position)
+            and crc32c(memoryview(data)[CRC_START:]) == header.crc
+        )
+        if not takes:
+            return -1
+        write(position, data)
+        self._count(header, last, position, offset_entries, time_entries)
+        return last
+
+    def _has_room(self, last: int, position: int) -> bool:
+        """Whether both indexes take an entry for this offset, should it be due."""
+        return (
+            self.offset_entries + 1 < self.max_offset_entries
+            and self.time_entries + 2 < self.max_time_entries
+            and 0 <= position <= _MAX_INT32
+            and 0 <= self.base_offset <= last <= self.base_offset + _MAX_INT32
+            and (not self.offset_entries or last > self.last_indexed_offset)
+            and self.base_offset <= self.last_time_offset <= self.max_timestamp_offset <= last
+        )
+
+    def _count(
+        self,
+        header: BatchHeader,
+        last: int,
+        position: int,
+        offset_entries: bytearray,
+        time_entries: bytearray,
+    ) -> None:
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, last
+        if self.bytes_since_entry > self.interval_bytes:
+            offset_entries += _OFFSET_ENTRY.pack(last - self.base_offset, position)
+            self.offset_entries += 1
+            self.last_indexed_offset = last
+            self.bytes_since_entry = 0
+            if self.max_timestamp > self.last_time:
+                time_entries += _TIME_ENTRY.pack(
+                    self.max_timestamp, self.max_timestamp_offset - self.base_offset
+                )
+                self.time_entries += 1
+                self.last_time, self.last_time_offset = self.max_timestamp, self.max_timestamp_offset
+        self.bytes_since_entry += header.size
