@@ -33,6 +33,8 @@ from kafkatool.format.release import Release
 _LOOK_EVERY = 64 << 20
 """Bytes after which a writer looks whether the volume still has room."""
 _MOST_TIMES = 1 << 16
+_MOST_READY = 16
+"""Appends, encoded before, that go to the log one after the other without a look around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,9 @@ class _TimedFile(DiskFile):
 
     def write_at(self, position: int, data: Buffer) -> None:
         begun = perf_counter()
-        DiskFile.write_at(self, position, data)
+        written = os.pwrite(self._fd, data, position)
+        if written < len(data):
+            super().write_at(position + written, memoryview(data)[written:])
         into = self._into
         into.write_calls += 1
         into.write_seconds += perf_counter() - begun
@@ -135,7 +139,6 @@ class Writer:
     ) -> None:
         self.load, self.tell = load, tell
         self._place = place
-        self._batches = Batches(load, pool)
         self.done = Written(is_cycled=pool.is_cycled)
         self.stop: str | None = None
         config = read_config(_settings(load), Release.V4_0)
@@ -150,6 +153,9 @@ class Writer:
             for at in range(number, load.partitions, load.writers)
         ]
         self._share = _share(load, number)
+        # Those of a pace have their moment each, and those of several partitions take turns.
+        is_free = load.throughput <= 0 and len(self._logs) == 1
+        self._batches = Batches(load, pool, _MOST_READY if is_free else 1)
 
     def run(self) -> Written:
         done, before = self.done, _usage()
@@ -184,8 +190,7 @@ class Writer:
                 if (early := due - perf_counter_ns()) > 0:
                     time.sleep(early / 1e9)
             start = perf_counter_ns()
-            self._append(logs[number % len(logs)])
-            watch.see(start, due, perf_counter_ns())
+            watch.see(start, due, self._append(logs[number % len(logs)]))
             number += 1
             if done.log_size >= look_at:
                 look_at += _LOOK_EVERY
@@ -193,12 +198,14 @@ class Writer:
                     self.stop = "a tenth of the volume stays free"
         watch.end(perf_counter_ns())
 
-    def _append(self, log: Log) -> None:
+    def _append(self, log: Log) -> list[int]:
+        """The next of what is to be written; when each append was done."""
         now, done = time_ns() // 1_000_000, self.done
-        data, count = self._batches.next(log.log_end_offset, now, self._share - done.records)
-        log.append_as_follower(data, now_ms=now)
-        done.log_size += len(data)
+        appends, count = self._batches.next(log.log_end_offset, now, self._share - done.records)
+        ends = log.append_each(appends, now_ms=now, clock=perf_counter_ns)
+        done.log_size += sum(map(len, appends))
         done.records += count
+        return ends
 
 
 class _Watch:
@@ -213,10 +220,12 @@ class _Watch:
         self._part = Histogram()
         self._records = self._size = 0
 
-    def see(self, start: int, due: int, end: int) -> None:
-        """An append from `start` to `end`, that should have begun when it was `due`, if there is a pace."""
+    def see(self, start: int, due: int, ends: list[int]) -> None:
+        """Appends one after the other from `start` on; with a pace, one that should have begun when `due`."""
         times = self._times
-        times.append(end - start)
+        for end in ends:
+            times.append(end - start)
+            start = end
         if due:
             self._delays.append(end - due)
         if end - self._since >= self._interval_ns:
@@ -396,7 +405,8 @@ def limits(load: Load, place: Place, size: int, payload: bytes | None, seed: int
         plain, min(load.num_records, (64 << 20) // (load.record_size + load.key_size)), seed, payload
     )
     batches = Batches(plain, pool)
-    blocks = [bytes(batches.next(0, 0, 1 << 60)[0]) for _ in range(max(1, len(pool) // batches.records_each))]
+    count = max(1, len(pool) // batches.records_each)
+    blocks = [bytes(block) for _ in range(count) for block in batches.next(0, 0, 1 << 60)[0]]
     each = load.flush_messages // batches.records_each if load.flush_messages else 0
     size = min(size, max(0, place.room()))
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o644)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 from struct import Struct
 
 import numpy as np
@@ -20,6 +20,7 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import BatchHeader, Codec, seal
 from kafkatool.format.compression import compress
 from kafkatool.format.kernel import loops
+from kafkatool.format.primitives import Buffer
 
 MOST_POOL = 512 << 20
 _OFFSET = Struct(">q")
@@ -129,24 +130,25 @@ def _values(load: Load, count: int, numbers: np.random.Generator) -> NDArray[np.
 class Batches:
     """The batches of a pool, one behind the other, from its start again where it ends."""
 
-    def __init__(self, load: Load, pool: Pool) -> None:
+    def __init__(self, load: Load, pool: Pool, most_ready: int = 1) -> None:
+        """`most_ready`: how many appends may be taken at once where they are encoded already."""
         self._load, self._pool = load, pool
         self._codec = Codec[load.codec.upper()]
         self.records_each = _records_each(load, pool)
-        self._at = 0
+        self._at, self._most_ready = 0, most_ready
         self._encoded: list[tuple[bytearray, list[tuple[int, int]], int]] = []
         if load.pre_encoded:
             self._encode_all()
 
-    def next(self, offset: int, now_ms: int, most: int) -> tuple[bytes | bytearray, int]:
-        """The bytes of the next append, at this offset, and how many records they hold."""
+    def next(self, offset: int, now_ms: int, most: int) -> tuple[list[Buffer], int]:
+        """The next append, or some that are ready, from this offset on, and how many records they hold."""
         if self._encoded:
-            return self._stamped(offset)
+            return self._stamped(offset, most)
         start = self._at
         wanted = min(self.records_each * self._load.batches_per_append, most)
         stop = min(start + wanted, len(self._pool))
         self._at = 0 if stop == len(self._pool) else stop
-        return self._encode(start, stop, offset, now_ms), stop - start
+        return [self._encode(start, stop, offset, now_ms)], stop - start
 
     def _encode(self, start: int, stop: int, offset: int, now_ms: int) -> bytes:
         rows = self._pool.rows[start:stop]
@@ -183,13 +185,21 @@ class Batches:
                 at += int.from_bytes(data[at + 8 : at + 12], "big") + 12
             self._encoded.append((data, places, stop - start))
         self._again = cycle(self._encoded)
+        # Never one twice: it cannot have two offsets at the same time.
+        self._most_ready = min(self._most_ready, len(self._encoded))
 
-    def _stamped(self, offset: int) -> tuple[bytearray, int]:
+    def _stamped(self, offset: int, most: int) -> tuple[list[Buffer], int]:
         """Only the offsets are new: they are outside the checksum, and a leader stamps them too."""
-        data, places, count = next(self._again)
-        for place, records_before in places:
-            _OFFSET.pack_into(data, place, offset + records_before)
-        return data, count
+        appends: list[Buffer] = []
+        records = 0
+        for data, places, count in islice(self._again, self._most_ready):
+            for place, records_before in places:
+                _OFFSET.pack_into(data, place, offset + records + records_before)
+            appends.append(data)
+            records += count
+            if records >= most:
+                break
+        return appends, records
 
 
 def _records_each(load: Load, pool: Pool) -> int:

@@ -184,6 +184,20 @@ class Log:
                 return Appended(first, last)
         return self._append_one_by_one(data, now_ms, leader_epoch)
 
+    def append_each(self, appends: list[Buffer], *, now_ms: int, clock: Callable[[], int]) -> list[int]:
+        """As a follower, one after the other, as if they had waited; what the clock said after each."""
+        times: list[int] = []
+        while left := appends[len(times) :]:
+            epoch, taken = self.epochs.latest_epoch, list[int]()
+            if epoch is not None and not self.config.flushes_by_itself:
+                taken, end = self.active.append_each(left, self.log_end_offset, epoch, clock)
+                self.log_end_offset = self.producers.end_offset = end
+            if not taken:
+                self.append_as_follower(left[0], now_ms=now_ms)
+                taken = [clock()]
+            times += taken
+        return times
+
     def _append_one_by_one(self, data: Buffer, now_ms: int, leader_epoch: int | None) -> Appended | None:
         batches = _up_to_epoch(list(split_batches(data)), leader_epoch)
         if not batches:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, IndexFull
@@ -264,6 +264,23 @@ class Segment:
         if last >= 0:
             self._grow(len(data), accounting.max_timestamp)
         return last
+
+    def append_each(
+        self, appends: list[Buffer], next_offset: int, leader_epoch: int, clock: Callable[[], int]
+    ) -> tuple[list[int], int]:
+        """The same for batches one behind the other, until one is not plain or belongs into a new segment.
+
+        Each is a write of its own. Returns what the clock said after each, and the offset behind the last.
+        """
+        accounting, write, config = self.accounting, self._open(LOG).write_at, self._config
+        entries = self._new_offset_entries, self._new_time_entries
+        where = self.size, config.segment_bytes, next_offset, leader_epoch, self._latest_ms
+        if self.size == 0:
+            appends = appends[:1]  # the first one decides how long the segment takes more
+        times, end, next_offset = accounting.append_each(write, clock, appends, *where, *entries)
+        if times:
+            self._grow(end - self.size, accounting.max_timestamp)
+        return times, next_offset
 
     def append_run(self, data: Buffer, run: RunColumns) -> None:
         """The same for plain batches that are known as columns."""

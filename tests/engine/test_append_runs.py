@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from errno import ENOSPC
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -10,12 +12,15 @@ import pytest
 
 from kafkatool.engine import append_runs, log
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.fs import Disk, DiskFile, File
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.segment import Segment
 from kafkatool.format.batch import NewRecord, write_batch
-from kafkatool.format.release import NEWEST
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import read_entries
+from kafkatool.format.primitives import Buffer
+from kafkatool.format.release import NEWEST, Release
 
 TIME = 1_772_355_600_000
 
@@ -24,15 +29,15 @@ def _stretch(random: Random, offset: int) -> tuple[bytes, int]:
     """Many batches of all sizes, times that go back and forth, now and then an odd one."""
     batches = []
     for _ in range(random.choice([1, 2, 9, random.randint(1, 40)])):
-        count = random.randint(1, 5)
+        many = random.randint(1, 5)
         time = TIME + random.randint(-50, 5000)
         rows = [
-            NewRecord(b"k", bytes(random.randint(0, 900)), time + random.randint(0, 9)) for _ in range(count)
+            NewRecord(b"k", bytes(random.randint(0, 900)), time + random.randint(0, 9)) for _ in range(many)
         ]
         epoch = 0 if random.random() < 0.995 else 1
         odd = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0} if random.random() < 0.002 else {}
         batches.append(write_batch(rows, base_offset=offset, partition_leader_epoch=epoch, **odd))  # type: ignore[arg-type]
-        offset += count + (random.random() < 0.05)
+        offset += many + (random.random() < 0.05)
     return b"".join(batches), offset
 
 
@@ -71,6 +76,94 @@ def test_a_run_leaves_what_single_batches_leave(
     assert quick == _write(tmp_path / "slow-0", seed)
     assert at_once > 10, "the quick way was hardly taken"
     assert sum(name.endswith(".log") for name in quick[0]) > 1
+
+
+def _plain_and_odd(random: Random) -> list[bytes]:
+    """Appends of one batch each, nearly all of them plain, and some of several."""
+    appends, offset = [], 0
+    for _ in range(400):
+        data, offset = _stretch(random, offset) if random.random() < 0.02 else _single(random, offset)
+        appends.append(data)
+    return appends
+
+
+def _single(random: Random, offset: int) -> tuple[bytes, int]:
+    time, many = TIME + random.randint(-50, 5000), random.randint(1, 5)
+    rows = [NewRecord(b"k", bytes(random.randint(0, 900)), time) for _ in range(many)]
+    return write_batch(rows, base_offset=offset, partition_leader_epoch=0), offset + many
+
+
+@pytest.mark.parametrize("flush", ["9223372036854775807", "50"])
+@pytest.mark.parametrize("seed", range(3))
+def test_appends_in_line_leave_what_they_leave_one_by_one(tmp_path: Path, seed: int, flush: str) -> None:
+    config = read_config({"segment.bytes": str(1 << 18), "flush.messages": flush}, Release.V4_0)
+    appends, clock = _plain_and_odd(Random(seed)), count(1)
+    with open_log(Disk(), str(tmp_path / "one-0"), config, now_ms=TIME) as one:
+        for data in appends:
+            one.append_as_follower(data, now_ms=TIME)
+        expected = (one.log_end_offset, one.recovery_point, len(one.segments))
+    with open_log(Disk(), str(tmp_path / "line-0"), config, now_ms=TIME) as line:
+        for at in range(0, len(appends), 16):
+            times = line.append_each(list(appends[at : at + 16]), now_ms=TIME, clock=lambda: next(clock))
+            assert times == list(range(at + 1, at + 1 + len(times)))
+        assert (line.log_end_offset, line.recovery_point, len(line.segments)) == expected
+    assert len(line.segments) > 2
+    written = [
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one-0", "line-0")
+    ]
+    assert written[0] == written[1]
+
+
+def test_a_failing_disk_leaves_no_entry_for_what_it_did_not_take(tmp_path: Path) -> None:
+    """Neither by the short way nor by the long one: an index may lack entries, never be ahead of its log."""
+    config = read_config({"index.interval.bytes": "0"}, NEWEST)
+    for name, producer_id in (("short-0", -1), ("long-0", 7)):
+        disk = _FullDisk()
+        opened = open_log(disk, str(tmp_path / name), config, now_ms=TIME)
+        batches = [
+            write_batch(
+                [NewRecord(b"k", b"v", TIME + at)],
+                base_offset=at,
+                partition_leader_epoch=0,
+                producer_id=producer_id,
+                producer_epoch=-1 if producer_id < 0 else 0,
+                base_sequence=-1 if producer_id < 0 else at,
+            )
+            for at in range(13)
+        ]
+        for data in batches[:-1]:
+            opened.append_as_follower(data, now_ms=TIME)
+        disk.is_full = True
+        with pytest.raises(OSError, match="full"):
+            opened.append_as_follower(batches[-1], now_ms=TIME)
+        disk.is_full = False
+        opened.abandon()
+        entries = list(read_entries((tmp_path / name / segment_file(0, ".index")).read_bytes()))
+        assert all(entry.relative_offset < 12 for entry in entries)
+        with open_log(Disk(), str(tmp_path / name), config, now_ms=TIME) as again:
+            assert again.log_end_offset == 12
+
+
+class _FullDisk(Disk):
+    is_full = False
+
+    def open(self, path: str) -> File:
+        return _FullFile(self, path, 0)
+
+    def create(self, path: str, *, mode: int = 0o644) -> File:
+        return _FullFile(self, path, os.O_CREAT | os.O_EXCL)
+
+
+class _FullFile(DiskFile):
+    def __init__(self, disk: _FullDisk, path: str, flags: int) -> None:
+        super().__init__(path, flags)
+        self._disk = disk
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        if self._disk.is_full:
+            super().write_at(position, bytes(data)[: len(data) // 2])
+            raise OSError(ENOSPC, "the disk is full")
+        super().write_at(position, data)
 
 
 def test_a_damaged_batch_among_many_is_refused_and_none_is_written(tmp_path: Path) -> None:

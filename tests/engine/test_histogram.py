@@ -20,6 +20,9 @@ def test_a_percentile_is_that_of_the_sorted_values_to_within_a_hundredth(
         histogram.record(value)
     wanted = sorted(values)[max(1, -int(-len(values) * percent // 100)) - 1]
     assert wanted <= histogram.percentile(percent) <= wanted * 1.01 + 1
+    at_once = Histogram()
+    at_once.record_all(values)
+    assert at_once.counts == histogram.counts
     assert histogram.total == len(values)
 
 

@@ -351,6 +351,18 @@ def index_counts(kernel: Any, case: Case) -> object:
         )
         seen.append((last, *(getattr(counts, name) for name in COUNTS)))
         at += size
+    whole = case.window[: size if seen else 0]
+    seen.append(
+        counts.append_each(
+            *(
+                lambda *what: written.append(what),
+                lambda: len(written),
+                [whole, whole],
+                case.position & 0xFFFF,
+            ),
+            *(1 << 20, case.offset, 0, wrapped(case.highest, 64), offset_entries, time_entries),
+        )
+    )
     return seen, written, bytes(offset_entries), bytes(time_entries)
 
 

@@ -29,6 +29,29 @@ cdef class IndexCounts:
         self, write, data, int64_t position, int64_t next_offset, int64_t leader_epoch, int64_t latest_ms,
         bytearray offset_entries not None, bytearray time_entries not None,
     ):
+        return self.append_one(write, data, position, next_offset, leader_epoch, latest_ms, offset_entries, time_entries)
+
+    def append_each(
+        self, write, clock, list appends not None, int64_t position, int64_t end, int64_t next_offset,
+        int64_t leader_epoch, int64_t latest_ms, bytearray offset_entries not None, bytearray time_entries not None,
+    ):
+        cdef list times = []
+        cdef int64_t last
+        for data in appends:
+            if position > end - len(data):
+                break
+            last = self.append_one(write, data, position, next_offset, leader_epoch, latest_ms, offset_entries, time_entries)
+            if last < 0:
+                break
+            position += len(data)
+            next_offset = last + 1
+            times.append(clock())
+        return times, position, next_offset
+
+    cdef int64_t append_one(
+        self, write, data, int64_t position, int64_t next_offset, int64_t leader_epoch, int64_t latest_ms,
+        bytearray offset_entries, bytearray time_entries,
+    ) except -2:
         cdef Head head
         cdef Py_buffer view
         cdef int64_t last = -1

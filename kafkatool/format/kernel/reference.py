@@ -767,6 +767,36 @@ class IndexCounts:
         self._count(header, last, position, offset_entries, time_entries)
         return last
 
+    def append_each(
+        self,
+        write: Callable[[int, Buffer], None],
+        clock: Callable[[], int],
+        appends: list[Buffer],
+        position: int,
+        end: int,
+        next_offset: int,
+        leader_epoch: int,
+        latest_ms: int,
+        offset_entries: bytearray,
+        time_entries: bytearray,
+    ) -> tuple[list[int], int, int]:
+        """The same for batches one behind the other, for as long as they end before `end`.
+
+        Returns what the clock said after each, and at what position and offset it goes on.
+        """
+        times: list[int] = []
+        for data in appends:
+            if position > end - len(data):
+                break
+            entries = offset_entries, time_entries
+            last = self.append_plain(write, data, position, next_offset, leader_epoch, latest_ms, *entries)
+            if last < 0:
+                break
+            position += len(data)
+            next_offset = last + 1
+            times.append(clock())
+        return times, position, next_offset
+
     def _has_room(self, last: int, position: int) -> bool:
         """Whether both indexes take an entry for this offset, should it be due."""
         return (
