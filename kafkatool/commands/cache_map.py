@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import (
-    ApplyOpt,
-    CommonOptions,
-    FromOpt,
-    LimitOpt,
-    PathOptions,
-    RawOpt,
-    ToOpt,
-    epilog,
-    parse_range,
-)
+from kafkatool.commands.options import CommonOptions, PathOptions, RawOpt, epilog
+from kafkatool.commands.plan_options import ApplyOpt
+from kafkatool.commands.record_options import FromOpt, LimitOpt, ToOpt, parse_range
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
-    BytesOpt,
-    CommonOptions,
-    FailOnOpt,
-    PathOptions,
-    RecordOptions,
-    epilog,
-    severity,
-)
+from kafkatool.commands.options import BytesOpt, CommonOptions, FailOnOpt, PathOptions, epilog, severity
+from kafkatool.commands.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, bytes_text
 from kafkatool.commands.visible_options import VisibleOptions
 from kafkatool.errors import ExitCode, UsageError

@@ -19,11 +19,11 @@ from kafkatool.commands.options import (
     FormatOpt,
     JobsOpt,
     PathOptions,
-    PlanOptions,
     RawOpt,
     epilog,
     severity,
 )
+from kafkatool.commands.plan_options import PlanOptions
 from kafkatool.commands.recorded import RecordedRows, RecordedTalk
 from kafkatool.commands.render import BytesFormat, Format, Rows, Talk, rows
 from kafkatool.commands.spark_options import SparkOptions

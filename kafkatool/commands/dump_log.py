@@ -17,9 +17,9 @@ from kafkatool.commands.options import (
     FailOnOpt,
     PathOptions,
     RawOpt,
-    RecordOptions,
     epilog,
 )
+from kafkatool.commands.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, Format
 from kafkatool.errors import ExitCode, UsageError
 

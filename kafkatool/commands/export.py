@@ -14,10 +14,10 @@ from kafkatool.commands.options import (
     FailOnOpt,
     JobsOpt,
     PathOptions,
-    RecordOptions,
     epilog,
     severity,
 )
+from kafkatool.commands.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat
 from kafkatool.commands.spark_options import Advance, SparkOptions
 from kafkatool.commands.visible_options import ExportFormat, VisibleOptions

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, LimitOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.record_options import LimitOpt
 from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 

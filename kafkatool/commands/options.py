@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.arguments import Control
 from kafkatool.commands.command_line import EXIT_CODES, epilog
 from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.errors import UsageError, unknown_word
 
 if TYPE_CHECKING:
-    from kafkatool.commands.arguments import Position
-    from kafkatool.commands.filters import RecordFilter
     from kafkatool.engine.findings import Severity
-    from kafkatool.engine.lookup import Range
     from kafkatool.engine.paths import Expansion
-    from kafkatool.engine.plan import Applying
     from kafkatool.engine.source import Guest
 
 __all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
@@ -67,53 +62,6 @@ BytesOpt = Annotated[
     ),
 ]
 RawOpt = Annotated[bool, typer.Option("--raw", help="Exact numbers instead of human sizes and times.")]
-
-FromOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="POSITION",
-        show_default=False,
-        help="First offset or time, inclusive: 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
-    ),
-]
-ToOpt = Annotated[
-    str | None,
-    typer.Option("--to", metavar="POSITION", show_default=False, help="Last offset or time, exclusive."),
-]
-KeyOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key", metavar="KEY", show_default=False, help="Only records with this key: text, hex:… or base64:…"
-    ),
-]
-KeyRegexOpt = Annotated[
-    str | None,
-    typer.Option("--key-regex", metavar="REGEX", show_default=False, help="Only records whose key matches."),
-]
-HeaderOpt = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header",
-        metavar="NAME[=VALUE]",
-        show_default=False,
-        help="Only records with this header; all of them if repeated.",
-    ),
-]
-ProducerIdOpt = Annotated[
-    int | None,
-    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only what this producer wrote."),
-]
-ControlOpt = Annotated[
-    Control | None,
-    typer.Option("--control", show_default=False, help="Control records: only those, or none of them."),
-]
-LimitOpt = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")
-]
-TailOpt = Annotated[
-    int | None, typer.Option("--tail", metavar="N", min=0, show_default=False, help="Only the last N rows.")
-]
 
 MaxRateOpt = Annotated[
     str | None,
@@ -191,30 +139,6 @@ KafkaVersionOpt = Annotated[
         help="Behave as this release; by default as the metadata on the disk says, or the newest.",
     ),
 ]
-ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
-OfflineOpt = Annotated[
-    bool,
-    typer.Option("--offline", help="No broker uses this directory, I know, from no other host either."),
-]
-BackupDirOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--backup-dir",
-        metavar="DIR",
-        show_default=False,
-        help="Keep originals and the journal here, on any volume, instead of beside the files.",
-    ),
-]
-UndoOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--undo",
-        metavar="JOURNAL",
-        show_default=False,
-        help="Show how to reverse what was applied, and with --apply reverse it.",
-    ),
-]
-
 QuietOpt = Annotated[
     bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors and warnings.")
 ]
@@ -292,84 +216,6 @@ class CommonOptions(TalkOptions):
             max_rate=None if self.max_rate is None else parse_rate(self.max_rate),
             max_errors=self.max_errors,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordChoice:
-    """Which records are meant."""
-
-    from_: FromOpt = None
-    to: ToOpt = None
-    key: KeyOpt = None
-    key_regex: KeyRegexOpt = None
-    header: HeaderOpt = None
-    producer_id: ProducerIdOpt = None
-    control: ControlOpt = None
-
-    def filter(self) -> RecordFilter:
-        """What the options ask for. Raises UsageError."""
-        from kafkatool.commands.arguments import parse_bytes, parse_header, parse_regex
-        from kafkatool.commands.filters import RecordFilter
-
-        return RecordFilter(
-            wanted=parse_range(self.from_, self.to),
-            keys=frozenset(map(parse_bytes, self.key or ())),
-            key_regex=parse_regex(self.key_regex) if self.key_regex is not None else None,
-            headers=tuple(map(parse_header, self.header or ())),
-            producer_id=self.producer_id,
-            control=self.control,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordOptions(RecordChoice):
-    """The same, and how many of them."""
-
-    limit: LimitOpt = None
-    tail: TailOpt = None
-
-
-def parse_range(from_: str | None, to: str | None) -> Range:
-    """What --from and --to say. Raises UsageError."""
-    from kafkatool.engine.lookup import Range
-
-    first, last = _position(from_), _position(to)
-    return Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms)
-
-
-def _position(text: str | None) -> Position:
-    import time
-
-    from kafkatool.commands.arguments import Position, parse_position
-
-    return Position() if text is None else parse_position(text, time.time_ns() // 1_000_000)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """Whether and how a plan is carried out."""
-
-    apply: ApplyOpt = False
-    offline: OfflineOpt = False
-    backup_dir: BackupDirOpt = None
-    undo: UndoOpt = None
-    settings: SetOpt = None
-
-    def applying(self, now_ms: int) -> Applying:
-        from kafkatool.engine.plan import Applying
-
-        return Applying(now_ms, self.offline, self.backup_dir)
-
-    def undo_instead(self, where: PathOptions, command: str, speak: Talk, fmt: Format) -> bool:
-        """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
-        from kafkatool.commands.plan_rows import undo_journal
-
-        if self.undo is None:
-            return False
-        if where.paths or where.files_from:
-            raise UsageError("--undo takes no PATH: the journal knows what was changed")
-        undo_journal(self.undo, command, speak, fmt, offline=self.offline, do_apply=self.apply)
-        return True
 
 
 def severity(text: str) -> Severity:

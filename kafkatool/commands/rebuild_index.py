@@ -14,11 +14,11 @@ from kafkatool.commands.options import (
     FormatOpt,
     JobsOpt,
     PathOptions,
-    PlanOptions,
     RawOpt,
     epilog,
     severity,
 )
+from kafkatool.commands.plan_options import PlanOptions
 from kafkatool.commands.render import Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode
 

@@ -14,11 +14,11 @@ from kafkatool.commands.options import (
     FormatOpt,
     JobsOpt,
     PathOptions,
-    PlanOptions,
     RawOpt,
     epilog,
     severity,
 )
+from kafkatool.commands.plan_options import PlanOptions
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from kafkatool.commands.broker_options import BrokerOptions
-from kafkatool.commands.options import (
-    CommonOptions,
-    FormatOpt,
-    JobsOpt,
-    PathOptions,
-    PlanOptions,
-    RawOpt,
-    epilog,
-)
+from kafkatool.commands.options import CommonOptions, FormatOpt, JobsOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.plan_options import PlanOptions
 from kafkatool.commands.render import Column, Format, Row, Rows, Talk, rows
 from kafkatool.commands.retention_options import AskOptions
 from kafkatool.commands.spark_options import SparkOptions

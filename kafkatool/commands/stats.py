@@ -13,15 +13,13 @@ from kafkatool.commands.options import (
     CommonOptions,
     FailOnOpt,
     FormatOpt,
-    FromOpt,
     JobsOpt,
     PathOptions,
     RawOpt,
-    ToOpt,
     epilog,
-    parse_range,
     severity,
 )
+from kafkatool.commands.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.engine.stats_by import By

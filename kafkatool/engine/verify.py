@@ -30,10 +30,8 @@ from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Ta
 from kafkatool.engine.remote import absolute_path, exists, is_directory, list_names, real_path
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
-from kafkatool.engine.verify_dir import DirProblem, between_dirs, dir_problems, read_checkpoint
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
-from kafkatool.engine.verify_partition import partition_findings
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary
 from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
@@ -93,6 +91,8 @@ class Verification:
     # --- what there is ------------------------------------------------------------------------------------
 
     def _find_places(self, targets: list[Target]) -> Iterator[Place]:
+        from kafkatool.engine.verify_dir import read_checkpoint
+
         guest = self._request.guest
         named: list[str] = []
         problems: list[Problem] = []
@@ -138,6 +138,8 @@ class Verification:
 
     def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> Place:
         """A partition that was named itself; what its log directory says of it counts too."""
+        from kafkatool.engine.verify_dir import read_checkpoint
+
         guest = self._request.guest
         partition = read_partition(path, problems, guest)
         parent = os.path.dirname(absolute_path(path))
@@ -208,9 +210,11 @@ class Verification:
             yield finding
 
     def _of_directories(self) -> Iterator[Finding]:
-        problems: list[DirProblem] = []
-        for log_dir in self.log_dirs:
-            problems += dir_problems(log_dir, self._request.guest)
+        from kafkatool.engine.verify_dir import between_dirs, dir_problems
+
+        problems = [
+            problem for log_dir in self.log_dirs for problem in dir_problems(log_dir, self._request.guest)
+        ]
         problems += between_dirs(self.log_dirs)
         for problem in problems:
             yield place_finding(None, problem.path, problem.damage)
@@ -232,6 +236,7 @@ class Verification:
                 job = self._job(place, segment, guest)
                 for splits in self._splits(log.path, log.size, split_size, place, advance):
                     yield Task((number, at), job, splits)
+                    import kafkatool.engine.verify_partition  # noqa: F401  # now that others are at work
 
     def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
@@ -276,6 +281,8 @@ class Verification:
     # --- what it means ------------------------------------------------------------------------------------
 
     def _judge(self, number: int, place: Place, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
+        from kafkatool.engine.verify_partition import partition_findings
+
         logs: dict[int, LogFacts] = {}
         sampled: dict[int, list[LogFacts]] = {}
         for at, segment in enumerate(place.logs):

@@ -1,0 +1,113 @@
+"""Options that say which records are meant, and what is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.arguments import Control
+
+if TYPE_CHECKING:
+    from kafkatool.commands.arguments import Position
+    from kafkatool.commands.filters import RecordFilter
+    from kafkatool.engine.lookup import Range
+
+FromOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="POSITION",
+        show_default=False,
+        help="First offset or time, inclusive: 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
+    ),
+]
+ToOpt = Annotated[
+    str | None,
+    typer.Option("--to", metavar="POSITION", show_default=False, help="Last offset or time, exclusive."),
+]
+KeyOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key", metavar="KEY", show_default=False, help="Only records with this key: text, hex:… or base64:…"
+    ),
+]
+KeyRegexOpt = Annotated[
+    str | None,
+    typer.Option("--key-regex", metavar="REGEX", show_default=False, help="Only records whose key matches."),
+]
+HeaderOpt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME[=VALUE]",
+        show_default=False,
+        help="Only records with this header; all of them if repeated.",
+    ),
+]
+ProducerIdOpt = Annotated[
+    int | None,
+    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only what this producer wrote."),
+]
+ControlOpt = Annotated[
+    Control | None,
+    typer.Option("--control", show_default=False, help="Control records: only those, or none of them."),
+]
+LimitOpt = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")
+]
+TailOpt = Annotated[
+    int | None, typer.Option("--tail", metavar="N", min=0, show_default=False, help="Only the last N rows.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChoice:
+    """Which records are meant."""
+
+    from_: FromOpt = None
+    to: ToOpt = None
+    key: KeyOpt = None
+    key_regex: KeyRegexOpt = None
+    header: HeaderOpt = None
+    producer_id: ProducerIdOpt = None
+    control: ControlOpt = None
+
+    def filter(self) -> RecordFilter:
+        """What the options ask for. Raises UsageError."""
+        from kafkatool.commands.arguments import parse_bytes, parse_header, parse_regex
+        from kafkatool.commands.filters import RecordFilter
+
+        return RecordFilter(
+            wanted=parse_range(self.from_, self.to),
+            keys=frozenset(map(parse_bytes, self.key or ())),
+            key_regex=parse_regex(self.key_regex) if self.key_regex is not None else None,
+            headers=tuple(map(parse_header, self.header or ())),
+            producer_id=self.producer_id,
+            control=self.control,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions(RecordChoice):
+    """The same, and how many of them."""
+
+    limit: LimitOpt = None
+    tail: TailOpt = None
+
+
+def parse_range(from_: str | None, to: str | None) -> Range:
+    """What --from and --to say. Raises UsageError."""
+    from kafkatool.engine.lookup import Range
+
+    first, last = _position(from_), _position(to)
+    return Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms)
+
+
+def _position(text: str | None) -> Position:
+    import time
+
+    from kafkatool.commands.arguments import Position, parse_position
+
+    return Position() if text is None else parse_position(text, time.time_ns() // 1_000_000)
