@@ -24,14 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("brokers"))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say so where groups are not kept together: all would pass, in twice the time and with every port taken."""
-    grouped = [item for item in session.items if item.get_closest_marker("xdist_group")]
-    if session.config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in grouped):
-        raise pytest.UsageError("pytest-xdist does not group tests under this pytest, see pyproject.toml")
-
-
 def _running(version: str) -> Iterator[Broker]:
     peers.require_kafka(version)
     with Broker(version) as broker:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import shutil
 import signal
 import socket
@@ -242,9 +243,12 @@ class Broker(Serving):
             if self.started_words in self._said_since(seen):
                 return
             time.sleep(0.05)
-        tail = self._said_since(seen)[-4000:].decode(errors="replace")
+        said = self._said_since(seen).decode(errors="replace")
         self.kill()
-        raise BrokerFailedError(tail)
+        why = "".join(
+            line for line in said.splitlines(keepends=True) if " ERROR " in line or "Caused by" in line
+        )
+        raise BrokerFailedError(f"{why[:4000]}\n{said[-4000:]}")
 
     def _said_since(self, position: int) -> bytes:
         with self.log_file.open("rb") as log:
@@ -259,10 +263,19 @@ def _of_release(version: str) -> dict[str, str]:
     return {}
 
 
+# Below those that the system hands out: a client that connects meanwhile never sits on a port of ours.
+_PORTS = range(10_000, 32_000)
+_ports_to_try = iter(random.Random(os.getpid()).sample(_PORTS, len(_PORTS)))
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
+    """Ports of the loopback interface that nobody listens on now; none is told twice."""
+    found: list[int] = []
+    while len(found) < count:
+        port = next(_ports_to_try)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        found.append(port)
+    return found
