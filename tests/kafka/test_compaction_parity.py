@@ -39,7 +39,7 @@ TIME_MS = 1_700_000_000_000
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("cleaner")]
 
 
-@pytest.fixture(scope="module", params=[peers.NEWEST, peers.OLDEST])
+@pytest.fixture(scope="module", params=[peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)])
 def broker(request: pytest.FixtureRequest) -> Iterator[CleaningBroker]:
     peers.require_kafka(request.param)
     with CleaningBroker(request.param) as running:
