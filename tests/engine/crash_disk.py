@@ -109,20 +109,31 @@ class CrashDisk:
         self.is_cut = False
         self._last_write: Change | None = None
         self._disk: Files = Disk()
+        self._opened: list[File] = []
         self._tree = _read_tree(self.root)
 
     # --- the Files interface ------------------------------------------------------------------------
 
     def open(self, path: str) -> File:
-        return CrashFile(self, self._file(path), self._disk.open(path))
+        return self._guarded(self._file(path), self._disk.open(path))
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
         cut = self._begin(f"create {self._short(path)}")
         node = FileNode()
         real = self._disk.create(path, mode=mode)
         self._name(path, node)
+        file = self._guarded(node, real)
         self._end(cut)
+        return file
+
+    def _guarded(self, node: FileNode, real: File) -> File:
+        self._opened.append(real)
         return CrashFile(self, node, real)
+
+    def close(self) -> None:
+        """What a power cut would: nobody has anything open any more."""
+        for real in self._opened:
+            real.close()
 
     def rename(self, source: str, target: str) -> None:
         cut = self._begin(f"rename {self._short(source)} {self._short(target)}")

@@ -245,12 +245,14 @@ def test_what_memory_has_free_is_less_than_all_of_it(tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_process_are_those_it_has_open(partition: Path) -> None:
-    log = _logs(partition)[0]
-    with log.open("rb"), (partition / "notes.txt").open("w"):
+    log, gone = _logs(partition)[0], partition / "00000000000000000077.log"
+    _, deleted_before = open_kafka_files(os.getpid())  # whatever other tests have left open
+    with log.open("rb"), (partition / "notes.txt").open("w"), gone.open("wb"):
+        gone.unlink()
         paths, deleted = open_kafka_files(os.getpid())
     assert str(log) in paths
     assert not any(path.endswith("notes.txt") for path in paths)
-    assert deleted == 0
+    assert deleted == deleted_before + 1
 
 
 def test_a_process_that_is_not_there_is_a_usage_error() -> None:

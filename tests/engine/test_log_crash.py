@@ -13,7 +13,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -446,16 +445,9 @@ def run(root: Path, scenario: Scenario, number: int, without: str | None) -> Sto
     except PowerCut:
         pass
     finally:
-        if story.log is not None:
-            close_files(story.log)
+        assert isinstance(story.files, CrashDisk)
+        story.files.close()
     return story
-
-
-def close_files(opened: Log) -> None:
-    """As `abandon`, whatever the disk says to what is still to be written."""
-    for part in opened.segments:
-        with suppress(PowerCut):
-            part.release()
 
 
 def cut_everywhere(scenario: Scenario, without: str | None = None) -> set[str]:
