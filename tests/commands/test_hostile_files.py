@@ -159,7 +159,7 @@ def spoilt(parent: Path, spoil: Callable[[Path], None]) -> list[Path]:
 
 
 # These read as `verify` and `recover` do, for longer.
-SLOW = ("report", "doctor", "doctor --quick")
+SLOW = ("report", "doctor", "doctor --quick", "recover")
 
 
 @pytest.mark.parametrize(
