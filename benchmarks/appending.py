@@ -64,11 +64,17 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
     single = Row("append, encoded before, one by one", one_by_one, None, 1 / 0.7, MADE_BEFORE)
     yield Comparison("bare writes of the same 16 KiB blocks", job("write", place, whole), [encoded, single])
     if shutil.which("fio"):
-        synced = Row("append, fsync each 64 MiB", job("append-synced", place, whole), None, 1.15, MADE_BEFORE)
+        synced = Row(
+            "append one by one, fsync each 64 MiB",
+            job("append-synced", place, whole),
+            None,
+            1.15,
+            MADE_BEFORE,
+        )
         yield Comparison("fio, the same pattern", fio(place, whole, SYNC_EVERY), [synced])
         large = max(whole, 2 * dirty_limit()) if inputs.size >= 1 << 29 else whole
         beyond = Row(
-            f"append {large >> 20} MiB, beyond the dirty limit",
+            f"append {large >> 20} MiB, 64 batches at once, beyond the dirty limit",
             job("append-closed", place, large),
             None,
             1.15,
@@ -228,12 +234,10 @@ def _append(name: str, directory: str, size: int) -> float:
     from kafkatool.engine.bench_place import take
 
     load = Load(num_records=RECORDS)
-    if name != "append":
+    if name in ("append-many", "append-encoded", "append-closed"):
         load = replace(load, batches_per_append=64)
     if size:
         load = replace(load, num_records=size // BATCH_BYTES * 129, pre_encoded=True)
-    if name == "append-single":
-        load = replace(load, batches_per_append=1)
     if name == "append-synced":
         load = replace(load, flush_messages=SYNC_EVERY * 129)
     place = take(os.path.join(directory, "log"), 0, on_live_volume=True)
