@@ -33,7 +33,7 @@ from kafkatool.format.release import Release
 _LOOK_EVERY = 64 << 20
 """Bytes after which a writer looks whether the volume still has room."""
 _MOST_TIMES = 1 << 16
-_MOST_READY = 16
+_MOST_READY = 32
 """Appends, encoded before, that go to the log one after the other without a look around."""
 
 

@@ -206,11 +206,6 @@ class TopicConfig:
         return self.number("flush.ms")
 
     @cached_property
-    def flushes_by_itself(self) -> bool:
-        """Whether appends have to look if a flush is due."""
-        return min(self.flush_messages, self.flush_ms) < LONG_MAX
-
-    @cached_property
     def is_compacted(self) -> bool:
         policy = self.values["cleanup.policy"]
         return isinstance(policy, tuple) and "compact" in policy

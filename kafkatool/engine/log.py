@@ -33,7 +33,7 @@ from kafkatool.engine.segment import NewBatch, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.engine.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
 from kafkatool.errors import FormatError
-from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.batch import MAX_INT32, MAX_INT64, BatchHeader
 from kafkatool.format.checkpoint import write_leader_epochs
 from kafkatool.format.primitives import Buffer
 
@@ -189,9 +189,12 @@ class Log:
         times: list[int] = []
         while left := appends[len(times) :]:
             epoch, taken = self.epochs.latest_epoch, list[int]()
-            if epoch is not None and not self.config.flushes_by_itself:
-                taken, end = self.active.append_each(left, self.log_end_offset, epoch, clock)
+            if epoch is not None:
+                offsets = self.log_end_offset, self._flush_offset(now_ms)
+                taken, end = self.active.append_each(left, *offsets, epoch, clock)
                 self.log_end_offset = self.producers.end_offset = end
+            if taken and self._flush_if_due(now_ms):
+                taken[-1] = clock()  # the one that has to be on the disk waits for it
             if not taken:
                 self.append_as_follower(left[0], now_ms=now_ms)
                 taken = [clock()]
@@ -335,14 +338,18 @@ class Log:
         if self.log_end_offset > self.recovery_point:
             self._flush_if_due(now_ms)
 
-    def _flush_if_due(self, now_ms: int) -> None:
-        config = self.config
-        is_due = (
-            self.log_end_offset - self.recovery_point >= config.flush_messages
-            or now_ms - self._last_flush_ms >= config.flush_ms
-        )
+    def _flush_if_due(self, now_ms: int) -> bool:
+        is_due = self.log_end_offset >= self._flush_offset(now_ms)
         if is_due:
             self.flush(now_ms)
+        return is_due
+
+    def _flush_offset(self, now_ms: int) -> int:
+        """A log that ends there or later is due to be flushed."""
+        config = self.config
+        if now_ms - self._last_flush_ms >= config.flush_ms:
+            return 0
+        return min(self.recovery_point + config.flush_messages, MAX_INT64)
 
     def _take_new_names(self) -> bool:
         """Whether files were made or removed since somebody asked."""

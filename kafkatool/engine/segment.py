@@ -266,15 +266,21 @@ class Segment:
         return last
 
     def append_each(
-        self, appends: list[Buffer], next_offset: int, leader_epoch: int, clock: Callable[[], int]
+        self,
+        appends: list[Buffer],
+        next_offset: int,
+        enough: int,
+        leader_epoch: int,
+        clock: Callable[[], int],
     ) -> tuple[list[int], int]:
         """The same for batches one behind the other, until one is not plain or belongs into a new segment.
 
-        Each is a write of its own. Returns what the clock said after each, and the offset behind the last.
+        Each is a write of its own; with the offset `enough` it ends too. Returns what the clock said after
+        each, and the offset behind the last.
         """
         accounting, write, config = self.accounting, self._open(LOG).write_at, self._config
         entries = self._new_offset_entries, self._new_time_entries
-        where = self.size, config.segment_bytes, next_offset, leader_epoch, self._latest_ms
+        where = self.size, config.segment_bytes, next_offset, enough, leader_epoch, self._latest_ms
         if self.size == 0:
             appends = appends[:1]  # the first one decides how long the segment takes more
         times, end, next_offset = accounting.append_each(write, clock, appends, *where, *entries)

@@ -12,7 +12,7 @@ import pytest
 
 from kafkatool.engine import append_runs, log
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk, DiskFile, File
+from kafkatool.engine.fs import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.segment import Segment
@@ -93,25 +93,66 @@ def _single(random: Random, offset: int) -> tuple[bytes, int]:
     return write_batch(rows, base_offset=offset, partition_leader_epoch=0), offset + many
 
 
-@pytest.mark.parametrize("flush", ["9223372036854775807", "50"])
+@pytest.mark.parametrize("flush", [{}, {"flush.messages": "50"}, {"flush.messages": "1"}, {"flush.ms": "0"}])
 @pytest.mark.parametrize("seed", range(3))
-def test_appends_in_line_leave_what_they_leave_one_by_one(tmp_path: Path, seed: int, flush: str) -> None:
-    config = read_config({"segment.bytes": str(1 << 18), "flush.messages": flush}, Release.V4_0)
+def test_appends_in_line_leave_what_they_leave_one_by_one(
+    tmp_path: Path, seed: int, flush: dict[str, str]
+) -> None:
+    """And are flushed where they would have been."""
+    config = read_config({"segment.bytes": str(1 << 18), **flush}, Release.V4_0)
     appends, clock = _plain_and_odd(Random(seed)), count(1)
-    with open_log(Disk(), str(tmp_path / "one-0"), config, now_ms=TIME) as one:
+    disks = _WatchedDisk(), _WatchedDisk()
+    with open_log(disks[0], str(tmp_path / "one-0"), config, now_ms=TIME) as one:
         for data in appends:
             one.append_as_follower(data, now_ms=TIME)
         expected = (one.log_end_offset, one.recovery_point, len(one.segments))
-    with open_log(Disk(), str(tmp_path / "line-0"), config, now_ms=TIME) as line:
+    times = list[int]()
+    with open_log(disks[1], str(tmp_path / "line-0"), config, now_ms=TIME) as line:
         for at in range(0, len(appends), 16):
-            times = line.append_each(list(appends[at : at + 16]), now_ms=TIME, clock=lambda: next(clock))
-            assert times == list(range(at + 1, at + 1 + len(times)))
+            times += line.append_each(list(appends[at : at + 16]), now_ms=TIME, clock=lambda: next(clock))
         assert (line.log_end_offset, line.recovery_point, len(line.segments)) == expected
+    assert len(times) == len(appends)
+    assert times == sorted(set(times))
     assert len(line.segments) > 2
+    assert disks[0].synced == disks[1].synced
+    assert len(disks[0].synced) > (20 if flush else 2)
     written = [
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one-0", "line-0")
     ]
     assert written[0] == written[1]
+
+
+def test_an_append_that_is_flushed_takes_until_it_is(tmp_path: Path) -> None:
+    config = read_config({"flush.messages": "3"}, Release.V4_0)
+    appends: list[Buffer] = [
+        write_batch([NewRecord(b"k", b"v", TIME)], base_offset=at, partition_leader_epoch=0)
+        for at in range(10)
+    ]
+    disk = _WatchedDisk()
+    with open_log(disk, str(tmp_path / "flushed-0"), config, now_ms=TIME) as opened:
+        synced = opened.append_each(appends, now_ms=TIME, clock=lambda: len(disk.synced))
+    assert synced == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+
+
+class _WatchedDisk(Disk):
+    """What every log was as long as when it was synced."""
+
+    def __init__(self) -> None:
+        self.synced: list[tuple[str, int]] = []
+
+    def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
+        return _WatchedFile(self, path, mode)
+
+
+class _WatchedFile(DiskFile):
+    def __init__(self, disk: _WatchedDisk, path: str, mode: int) -> None:
+        super().__init__(path, os.O_CREAT | os.O_EXCL, mode)
+        self._synced = disk.synced
+
+    def sync(self) -> None:
+        super().sync()
+        if self.path.endswith(".log"):
+            self._synced.append((os.path.basename(self.path), self.size()))
 
 
 def test_a_failing_disk_leaves_no_entry_for_what_it_did_not_take(tmp_path: Path) -> None:

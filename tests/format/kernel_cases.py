@@ -360,7 +360,8 @@ def index_counts(kernel: Any, case: Case) -> object:
                 [whole, whole],
                 case.position & 0xFFFF,
             ),
-            *(1 << 20, case.offset, 0, wrapped(case.highest, 64), offset_entries, time_entries),
+            *(1 << 20, case.offset, wrapped(case.offset + case.position % 3, 64), 0),
+            *(wrapped(case.highest, 64), offset_entries, time_entries),
         )
     )
     return seen, written, bytes(offset_entries), bytes(time_entries)

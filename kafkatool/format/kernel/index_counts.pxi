@@ -33,12 +33,13 @@ cdef class IndexCounts:
 
     def append_each(
         self, write, clock, list appends not None, int64_t position, int64_t end, int64_t next_offset,
-        int64_t leader_epoch, int64_t latest_ms, bytearray offset_entries not None, bytearray time_entries not None,
+        int64_t enough, int64_t leader_epoch, int64_t latest_ms, bytearray offset_entries not None,
+        bytearray time_entries not None,
     ):
         cdef list times = []
         cdef int64_t last
         for data in appends:
-            if position > end - len(data):
+            if position > end - len(data) or next_offset >= enough:
                 break
             last = self.append_one(write, data, position, next_offset, leader_epoch, latest_ms, offset_entries, time_entries)
             if last < 0:

@@ -775,18 +775,19 @@ class IndexCounts:
         position: int,
         end: int,
         next_offset: int,
+        enough: int,
         leader_epoch: int,
         latest_ms: int,
         offset_entries: bytearray,
         time_entries: bytearray,
     ) -> tuple[list[int], int, int]:
-        """The same for batches one behind the other, for as long as they end before `end`.
+        """The same for batches one behind the other, up to `end`, and until the offset `enough` is reached.
 
         Returns what the clock said after each, and at what position and offset it goes on.
         """
         times: list[int] = []
         for data in appends:
-            if position > end - len(data):
+            if position > end - len(data) or next_offset >= enough:
                 break
             entries = offset_entries, time_entries
             last = self.append_plain(write, data, position, next_offset, leader_epoch, latest_ms, *entries)
