@@ -90,8 +90,12 @@ def _measure(comparison: Comparison, rounds: int) -> Iterator[tuple[str, bool]]:
 
 
 def _line(row: Row, peer: str, ours: Times, theirs: Times) -> tuple[str, bool]:
-    if row.at_most is not None:
-        share = ours.seconds / theirs.seconds
+    share = ours.seconds / theirs.seconds
+    if row.within is not None:
+        least = 1 / row.within
+        ratio, promised = f"{share:.2f} of it", f"{least:.2f} to {row.within:.2f}"
+        keeps = least <= share <= row.within
+    elif row.at_most is not None:
         ratio, promised, keeps = f"{share:.2f} of it", f"at most {row.at_most:.3g}", share <= row.at_most
     else:
         times, wanted = theirs.seconds / ours.seconds, row.at_least

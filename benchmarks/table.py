@@ -26,7 +26,10 @@ KINDS = {WIDE: "16 KiB batches", LARGE: "256 KiB batches", NARROW: "single recor
 
 
 class Row(NamedTuple):
-    """One job of ours. `at_least`: so many times faster than the peer; `at_most`: of the peer's time."""
+    """One job of ours. `at_least`: so many times faster than the peer; `at_most`: of the peer's time.
+
+    `within`: both measure the same thing, and neither takes more of the other's time.
+    """
 
     title: str
     run: Runner
@@ -34,6 +37,7 @@ class Row(NamedTuple):
     at_most: float | None = None
     memory: int = 150 << 20
     """Bytes that it may take at most."""
+    within: float | None = None
 
 
 class Comparison(NamedTuple):
