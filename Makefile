@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Twice the cores that most machines have at least: many tests wait for a broker.
 JOBS ?= 4
 PYTEST_ARGS ?=
+# Tests start the program thousands of times: without bytecode each start compiles all of it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint peers soak man transcripts fixtures bench sdist wheel bundle clean
 .DEFAULT_GOAL := help
@@ -20,6 +22,7 @@ $(BIN)/python:
 		{ echo "kafkatool needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 		{ rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment (Debian: apt install python3-venv)" >&2; exit 1; }
+	@$(INSTALL) --upgrade pip || echo "going on with the pip there is, which may take longer" >&2
 
 # The package is installed in place: a stamp is outdated only by other requirements, or another kernel.
 NEEDS := pyproject.toml setup.py $(wildcard $(addprefix kafkatool/format/kernel/*.,pyx pxi h))
@@ -32,7 +35,7 @@ $(VENV)/installed: $(NEEDS) | $(BIN)/python
 
 $(VENV)/installed-dev: $(NEEDS) | $(BIN)/python
 	@echo "Installing kafkatool and the tools of its developers into $(VENV)" >&2
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-compile --editable '.[dev]'
 	@touch $@ $(VENV)/installed
 
 # --- for everybody ------------------------------------------------------------------------------------
