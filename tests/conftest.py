@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.kafka import peers
 from tests.kafka.broker import Broker
@@ -13,6 +14,10 @@ from tests.kafka.broker import Broker
 # A shell without job control starts what runs in its background with interrupts ignored, and children inherit
 # that; some tests are about interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long a test takes says what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
 

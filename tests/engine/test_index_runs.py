@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine.accounting import IndexAccounting
@@ -75,7 +75,6 @@ def index(log: bytes, interval: int, offsets: bytes, times: bytes, *, in_runs: b
     return found, states.rows(), states.end_offset, claims.offsets_hold, claims.times_hold
 
 
-@settings(deadline=None)
 @given(batches, st.integers(0, 1500), st.data())
 def test_runs_give_the_entries_the_claims_and_the_producers_that_single_batches_give(
     rows: list[dict[str, int]], interval: int, data: st.DataObject

@@ -213,5 +213,5 @@ class LogMachine(RuleBasedStateMachine):
             read(self.log, self.end + 1, max_bytes=1)
 
 
-LogMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=20)
 TestLogAgainstAList = LogMachine.TestCase

@@ -76,7 +76,7 @@ def processes() -> Iterator[Workers]:
         yield pool
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS, st.sampled_from([1, 2, 3, 5, 8, 11, ROOM]), st.integers(1, 6), st.integers(0, 9), st.booleans())
 def test_parts_clean_as_a_whole_map_does(
     tmp_path_factory: pytest.TempPathFactory,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine import sketches, stats_keys
@@ -132,7 +132,6 @@ def timeline_of(times: list[int]) -> Timeline:
 times = st.integers(0, 2000).map(lambda hour: hour * HOUR_MS + 17) | st.integers(0, 2**63 - 1)
 
 
-@settings(deadline=None)
 @given(st.lists(times, max_size=60), st.data())
 def test_timelines_do_not_depend_on_cuts(found: list[int], data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -204,7 +203,6 @@ def keys_state(keys: Keys) -> list[Any]:
     return [keys.records, hashes, keys.measures.tolist(), keys.texts.tolist(), registers, sample]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=100), st.data())
 def test_keys_do_not_depend_on_cuts(found: list[int], data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

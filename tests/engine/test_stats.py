@@ -282,7 +282,7 @@ def test_any_number_of_workers_gives_the_same_answer(log: Path, jobs: int, every
     assert fingerprint(walked(log, cuts, jobs)) == fingerprint(walked(log, []))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_cuts_and_any_damage_give_the_same_answer(
     log: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -297,7 +297,7 @@ def test_any_cuts_and_any_damage_give_the_same_answer(
     assert fingerprint(walked(copy, sorted(cuts))) == fingerprint(walked(copy, []))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 59), max_size=6), st.data())
 def test_joining_is_associative(log: Path, cuts: list[int], data: st.DataObject) -> None:
     starts = [*starts_of(log), log.stat().st_size]

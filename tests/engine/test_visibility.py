@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine.arrow_rows import ArrowRows
@@ -289,7 +289,6 @@ def test_a_directory_may_be_called_like_a_log(tmp_path: Path) -> None:
     assert shown(judged(stream_of(partition, wanted=Range(from_offset=2)))) == []
 
 
-@settings(deadline=None)  # the first run imports pyarrow
 @given(st.data())
 def test_no_damage_is_an_error_and_none_invents_a_record(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -324,7 +323,6 @@ def test_a_walk_from_anywhere_says_the_same(tmp_path: Path, seed: int) -> None:
         assert judged(stream).items() <= whole.items()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(1, 80))
 def test_fates_are_those_that_the_rule_for_consumers_gives(
     tmp_path_factory: pytest.TempPathFactory, seed: int, count: int

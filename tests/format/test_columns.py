@@ -134,7 +134,7 @@ def damaged(batch: bytes, how: str, junk: bytes) -> bytes:
 SIZES = [(columns.RECORDS_AT_ONCE, columns.ARENA_SIZE), (1, 0), (1, 1000), (2, 40), (5, 200), (100, 0)]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.sampled_from(SIZES))
 def test_tables_and_arenas_of_any_size_hold_any_log(window: bytes, sizes: tuple[int, int]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -38,7 +38,7 @@ def compiled() -> Any:
 # --- the same as the reference ------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(use_true_random=False))
 def test_kernel_and_reference_agree_on_any_call(compiled: Any, random: Random) -> None:
     case = make_case(random)
@@ -59,7 +59,6 @@ def test_kernel_and_reference_agree_on_many_calls(compiled: Any) -> None:
     assert min(len(outcomes) for outcomes in found.values()) > 100
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(-9, 309), st.integers(-9, 309))
 def test_kernel_and_reference_agree_on_any_bytes(compiled: Any, window: bytes, start: int, stop: int) -> None:
     case = make_case(Random(0))._replace(window=window, start=start, stop=stop, row=0, base=0)
