@@ -289,7 +289,11 @@ def clean_and_compare(workloads: Sequence[Workload], tmp_path: Path) -> int:
     for (workload, replica), copy in both:
         passes = replica.passes()
         total += len(passes)
-        compare(workload, replica, clean_copy(workload, replica, copy, passes))
+        ours = clean_copy(workload, replica, copy, passes)
+        if len(passes) > 1 and _has_snappy(ours) and _log_names(ours) != _log_names(replica.directory):
+            assert _all_batches(ours) == _all_batches(replica.directory), (workload.name, ours)
+        else:
+            compare(workload, replica, ours)
         if passes:
             assert replica.checkpointed(CLEANED_UP_TO) == passes[-1].end
     return total
@@ -364,17 +368,36 @@ def compare(workload: Workload, replica: Replica, ours: Path) -> None:
     for extension in (".log", ".snapshot"):
         mine, its = _names(ours, extension), _names(theirs, extension)
         assert mine == its, (workload.name, replica.broker.log_dir, mine, its)
-    for name in _names(theirs, ".log"):
+    for name in _log_names(theirs):
         assert [_facts(*one) for one in _pairs(ours / name)] == [
             _facts(*one) for one in _pairs(theirs / name)
         ]
-    for name in _names(theirs, ".log")[:-1]:
+    for name in _log_names(theirs)[:-1]:
         assert (ours / name).stat().st_mtime_ns // 10**6 == (theirs / name).stat().st_mtime_ns // 10**6
         if not workload.is_compressed:
             for extension in _SIDE_FILES:
                 one, other = (ours / name).with_suffix(extension), (theirs / name).with_suffix(extension)
                 assert one.exists() == other.exists(), extension
                 assert not one.exists() or one.read_bytes() == other.read_bytes(), (name, extension)
+
+
+def _has_snappy(directory: Path) -> bool:
+    """Whether a later pass may group segments otherwise than the broker's.
+
+    Our snappy is a few bytes longer or shorter than theirs, which no other codec's output is, and a pass
+    groups by the sizes that the one before it left.
+    """
+    headers = (header for name in _log_names(directory) for header, _data in _pairs(directory / name))
+    return any(header.codec_label == "snappy" for header in headers)
+
+
+def _all_batches(directory: Path) -> list[tuple[object, ...]]:
+    """Every batch of a log, wherever its segments end."""
+    return [_facts(*one) for name in _log_names(directory) for one in _pairs(directory / name)]
+
+
+def _log_names(directory: Path) -> list[str]:
+    return _names(directory, ".log")
 
 
 def _names(directory: Path, extension: str) -> list[str]:
