@@ -53,8 +53,8 @@ demo: $(VENV)/installed $(VENV)/installed-spark ## write a sample log directory 
 	@printf '\nTo go on by yourself: . %s/activate && cd build && kafkatool --help\n' "$(BIN)"
 
 # What stands on the kernel, once more without it.
-ON_THE_KERNEL := tests/format $(addprefix tests/engine/test_,scan.py extreme_offsets.py verify.py rebuild.py \
-	accounting.py append_runs.py log.py)
+ON_THE_KERNEL := $(addprefix tests/format/test_,columns.py header_columns.py key_offsets.py legacy.py record.py) \
+	$(addprefix tests/engine/test_,scan.py extreme_offsets.py verify.py rebuild.py accounting.py append_runs.py log.py)
 
 test: $(VENV)/installed-dev lint peers ## every check and every test that fits in a quarter of an hour
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -70,20 +71,26 @@ class _Lazily(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
-        function = self._prefix + name.replace("-", "_")
-        module = import_module(f"kafkatool.commands.{function}")
-        if hasattr(module, "SUBCOMMANDS"):
-            return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP, module.EPILOG)
-        single = typer.Typer(**_PLAIN, context_settings=_CONTEXT, add_completion=False)
-        kind = getattr(module, "COMMAND_CLASS", Command)
-        single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, function)))
-        return typer.main.get_command(single)
+        return _command(name, self._prefix)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+@cache
+def _command(name: str, prefix: str) -> Any:
+    """One of them; to make it takes longer than many runs of it."""
+    function = prefix + name.replace("-", "_")
+    module = import_module(f"kafkatool.commands.{function}")
+    if hasattr(module, "SUBCOMMANDS"):
+        return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP, module.EPILOG)
+    single = typer.Typer(**_PLAIN, context_settings=_CONTEXT, add_completion=False)
+    kind = getattr(module, "COMMAND_CLASS", Command)
+    single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, function)))
+    return typer.main.get_command(single)
 
 
 class _Group(HelpOrder, TyperGroup):

@@ -158,8 +158,8 @@ def spoilt(parent: Path, spoil: Callable[[Path], None]) -> list[Path]:
     return made
 
 
-# These read as `verify` and `recover` do, for longer.
-SLOW = ("report", "doctor", "doctor --quick", "recover")
+# These read as `verify` and `rebuild-index` do, for longer.
+SLOW = ("report", "doctor", "doctor --quick", "recover", "verify --jobs", "compact", "retention")
 
 
 @pytest.mark.parametrize(

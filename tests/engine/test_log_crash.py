@@ -241,10 +241,10 @@ def plain_life(story: Story) -> None:
     """Nothing but appends and flushes."""
     opened = story.open()
     story.has_plain_indexes = True
-    for batch in batches_from(0, 8):
+    for batch in batches_from(0, 4):
         story.append(batch)
     opened.flush(NOW)
-    for batch in batches_from(24, 5):
+    for batch in batches_from(12, 3):
         story.append(batch)
     opened.close()
     story.is_closed = True
@@ -413,8 +413,8 @@ def any_life(seed: int) -> Scenario:
 
 
 SCENARIOS: list[Scenario] = [
-    life,
     plain_life,
+    life,
     life_flushed_later,
     without_producers,
     preallocated,
@@ -479,13 +479,13 @@ def test_what_was_flushed_is_there_and_nothing_is_invented(scenario: Scenario) -
     cut_everywhere(scenario)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1, 3))
 def test_any_life_survives_power_cuts(seed: int) -> None:
     cut_everywhere(any_life(seed))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(6, 200))
+@pytest.mark.parametrize("seed", [0, *range(3, 200)])
 def test_very_many_lives_survive_power_cuts(seed: int) -> None:
     cut_everywhere(any_life(seed))
 
