@@ -167,7 +167,7 @@ class VirtualDirectory:
         # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
         is_index = name.endswith(("index", ".log"))
         return there == content or (
-            is_index and there[: len(content)] == content and not any(there[len(content) :])
+            is_index and there[: len(content)] == content and not there[len(content) :].strip(b"\0")
         )
 
     def _at(self, name: str) -> str:
