@@ -23,6 +23,9 @@ from tests.transcripts import prepare
 
 Row = dict[str, object]
 
+# All rows are made once, which takes a while.
+pytestmark = pytest.mark.xdist_group("ndjson keys")
+
 
 @pytest.fixture(scope="module")
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -26,6 +26,8 @@ MODES: tuple[list[str], ...] = (
 )
 TIME = 1_700_000_000_000
 
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]
+
 
 def plain_log(seed: int = 0) -> bytes:
     """Batches of every codec, a transaction's marker, an emptied batch."""
@@ -118,7 +120,6 @@ def cases(count: int, seed: int) -> Iterator[tuple[bytes, list[str]]]:
         yield log, MODES[number % len(MODES)]
 
 
-@pytest.mark.peer
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_a_damaged_log_reads_as_kafka_reads_it(version: str, tmp_path: Path) -> None:
     require_kafka(version)
@@ -126,7 +127,6 @@ def test_a_damaged_log_reads_as_kafka_reads_it(version: str, tmp_path: Path) -> 
         compare(tmp_path, log, version, mode)
 
 
-@pytest.mark.peer
 @pytest.mark.soak
 @pytest.mark.parametrize("version", RELEASES)
 def test_many_damaged_logs_read_as_kafka_reads_them(version: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kafka import dump_tool, peers
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]
 
 # Two records at offset 100: key "k", value "é"; null key, empty value.
 BATCH = bytes.fromhex(

@@ -17,7 +17,7 @@ from tests.format.schema.samples import Sample, random_tree, samples
 from tests.kafka import peers
 from tests.kafka.dump_tool import DumpTool, Result, shared
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]
 
 CASES = [
     (version, decoder)

@@ -13,7 +13,7 @@ from kafkatool.format.release import Release
 from tests.commands.classic.side_file_cases import DUMPS, Segment, damage, dump, right_segment
 from tests.kafka import dump_tool, peers
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]
 
 # Which files a spoilt one is judged by.
 BESIDE = {
