@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -19,6 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+MEMORY = "/dev/shm"
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
 
 
@@ -53,3 +58,16 @@ def any_broker(request: pytest.FixtureRequest) -> Broker:
     name = "newest_broker" if request.param == peers.NEWEST else "oldest_broker"
     broker: Broker = request.getfixturevalue(name)
     return broker
+
+
+@pytest.fixture
+def memory_path(tmp_path: Path) -> Iterator[Path]:
+    """As `tmp_path`, in memory where there is room: syncs cost nothing there.
+
+    And ext4 is slow to create files for minutes after thousands of others were removed.
+    """
+    if not os.path.isdir(MEMORY) or shutil.disk_usage(MEMORY).free < 1 << 30:
+        yield tmp_path
+        return
+    with TemporaryDirectory(prefix="kafkatool-test-", dir=MEMORY) as made:
+        yield Path(made)

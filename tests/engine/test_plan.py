@@ -323,8 +323,8 @@ def do_apply(root: Path, files: Files) -> None:
     apply(make_plan(root), files, HOW)
 
 
-def test_a_power_cut_while_applying_leaves_every_file_old_or_new_and_can_be_undone(tmp_path: Path) -> None:
-    for left, is_done, _sites in power_cuts(tmp_path, BEFORE, do_apply):
+def test_a_power_cut_while_applying_leaves_every_file_old_or_new_and_can_be_undone(memory_path: Path) -> None:
+    for left, is_done, _sites in power_cuts(memory_path, BEFORE, do_apply):
         check_applied(left, is_done)
 
 
@@ -353,8 +353,8 @@ def applied(tmp_path: Path) -> dict[str, bytes]:
     return read_tree(root, ours=True) | {MARKER: b"{}"}
 
 
-def test_a_power_cut_while_undoing_can_be_repeated(tmp_path: Path, applied: dict[str, bytes]) -> None:
-    for left, is_done, _sites in power_cuts(tmp_path, applied, do_undo):
+def test_a_power_cut_while_undoing_can_be_repeated(memory_path: Path, applied: dict[str, bytes]) -> None:
+    for left, is_done, _sites in power_cuts(memory_path, applied, do_undo):
         check_undone(left, is_done)
 
 
@@ -389,8 +389,8 @@ def keep_elsewhere(tmp_path: Path, without: str | None = None) -> set[str]:
     return sites
 
 
-def test_with_a_backup_directory_on_another_volume_no_original_is_ever_lost(tmp_path: Path) -> None:
-    keep_elsewhere(tmp_path)
+def test_with_a_backup_directory_on_another_volume_no_original_is_ever_lost(memory_path: Path) -> None:
+    keep_elsewhere(memory_path)
 
 
 CUTS = {
@@ -400,22 +400,22 @@ CUTS = {
 }
 
 
-def test_each_sync_is_needed(tmp_path: Path, applied: dict[str, bytes]) -> None:
+def test_each_sync_is_needed(memory_path: Path, applied: dict[str, bytes]) -> None:
     sites: set[str] = set()
     needed: set[str] = set()
     for name, (before, do, check) in CUTS.items():
-        *_, (_left, _done, found) = power_cuts(tmp_path / name, before or applied, do)
+        *_, (_left, _done, found) = power_cuts(memory_path / name, before or applied, do)
         sites |= found
         for site in found - needed:
             with suppress(LostError):
-                for left, is_done, _ in power_cuts(tmp_path / name / site, before or applied, do, site):
+                for left, is_done, _ in power_cuts(memory_path / name / site, before or applied, do, site):
                     check(left, is_done)
                 continue
             needed.add(site)
     assert sites == needed
-    for site in keep_elsewhere(tmp_path / "elsewhere") - needed:
+    for site in keep_elsewhere(memory_path / "elsewhere") - needed:
         with pytest.raises(LostError):
-            keep_elsewhere(tmp_path / "elsewhere" / site, site)
+            keep_elsewhere(memory_path / "elsewhere" / site, site)
         needed.add(site)
     assert needed == sync_calls()
 

@@ -300,21 +300,21 @@ def facts(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_after_a_power_cut_another_recovery_comes_to_the_same_end(tmp_path: Path) -> None:
-    wanted_at = write_partition(tmp_path / "wanted", "orders-0", segments=3)
+def test_after_a_power_cut_another_recovery_comes_to_the_same_end(memory_path: Path) -> None:
+    wanted_at = write_partition(memory_path / "wanted", "orders-0", segments=3)
     damage(wanted_at)
     do_recover(wanted_at)
     wanted = facts(wanted_at)
     number, is_cut = 0, True
     while is_cut:
-        directory = write_partition(tmp_path / f"disk-{number}", "orders-0", segments=3)
+        directory = write_partition(memory_path / f"disk-{number}", "orders-0", segments=3)
         damage(directory)
         disk = CrashDisk(directory.parent, stop_at=number)
         with suppress(PowerCut):
             do_recover(directory, disk)
         is_cut = disk.is_cut
         for way, (_name, keep, tear) in enumerate(every_way(number)):
-            left = disk.survivors(tmp_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            left = disk.survivors(memory_path / f"left-{number}-{way}", keep=keep, tear=tear)
             do_recover(left / "orders-0")
             assert facts(left / "orders-0") == wanted, disk.operations
             shutil.rmtree(left)

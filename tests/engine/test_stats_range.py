@@ -131,7 +131,7 @@ def test_a_batch_in_many_pieces_is_asked_record_by_record(tmp_path: Path) -> Non
         log = write_log(tmp_path / f"{codec.label}-0", write_batch(rows, codec=codec))
         check_range(log.parent, Range(30_000, 60_000), deep=True)
         check_range(log.parent, Range(from_ms=TIME + 65_000), deep=True)
-        check_range(log.parent, Range(from_ms=TIME + 70_000), deep=True)
+    check_range(log.parent, Range(from_ms=TIME + 70_000), deep=True)
 
 
 def test_more_batches_than_fit_into_a_table(tmp_path: Path) -> None:

@@ -17,12 +17,14 @@ RECORDS = [
 ]
 
 
+@pytest.mark.soak
 def test_what_librdkafka_produced_the_java_client_consumes(newest_broker: Broker) -> None:
     newest_broker.client.create_topic("to-java")
     newest_broker.client.produce("to-java", RECORDS, compression_codec="zstd")
     assert newest_broker.java.consume("to-java", len(RECORDS), group_id="to-java") == RECORDS
 
 
+@pytest.mark.soak
 def test_what_the_java_client_produced_librdkafka_consumes(newest_broker: Broker) -> None:
     newest_broker.client.create_topic("to-librdkafka")
     newest_broker.java.produce("to-librdkafka", [RECORDS], compression_type="snappy")
