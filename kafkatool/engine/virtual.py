@@ -166,9 +166,7 @@ class VirtualDirectory:
             return False
         # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
         is_index = name.endswith(("index", ".log"))
-        return there == content or (
-            is_index and there[: len(content)] == content and not there[len(content) :].strip(b"\0")
-        )
+        return there == (content.ljust(len(there), b"\0") if is_index else content)
 
     def _at(self, name: str) -> str:
         return os.path.join(self.path, name)
