@@ -82,7 +82,7 @@ class _Lazily(Mapping[str, Any]):
 
 @cache
 def _command(name: str, prefix: str) -> Any:
-    """One of them; to make it takes longer than many runs of it."""
+    """A command by its name, made once: that takes longer than many a run of it."""
     function = prefix + name.replace("-", "_")
     module = import_module(f"kafkatool.commands.{function}")
     if hasattr(module, "SUBCOMMANDS"):

@@ -1,9 +1,7 @@
-"""Fixtures every test may use: a running Kafka of the newest and of the oldest release we know."""
+"""What every test may use: a running Kafka of the newest and of the oldest release, a place in memory."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from hypothesis import settings
 
 from tests.kafka import peers
 from tests.kafka.broker import Broker
+from tests.memory import MEMORY
 
 # A shell without job control starts what runs in its background with interrupts ignored, and children inherit
 # that; some tests are about interrupts.
@@ -23,7 +22,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-MEMORY = "/dev/shm"
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
 
 
@@ -61,13 +59,7 @@ def any_broker(request: pytest.FixtureRequest) -> Broker:
 
 
 @pytest.fixture
-def memory_path(tmp_path: Path) -> Iterator[Path]:
-    """As `tmp_path`, in memory where there is room: syncs cost nothing there.
-
-    And ext4 is slow to create files for minutes after thousands of others were removed.
-    """
-    if not os.path.isdir(MEMORY) or shutil.disk_usage(MEMORY).free < 1 << 30:
-        yield tmp_path
-        return
+def memory_path() -> Iterator[Path]:
+    """As `tmp_path`, in memory where there is room."""
     with TemporaryDirectory(prefix="kafkatool-test-", dir=MEMORY) as made:
         yield Path(made)

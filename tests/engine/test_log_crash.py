@@ -45,9 +45,9 @@ from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
 from kafkatool.format.txn_index import AbortedTxn
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+from tests.memory import MEMORY
 
 NOW = 1_700_000_000_000
-MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 SETTINGS = {"segment.bytes": "420", "index.interval.bytes": "100"}
 CONFIG = read_config(SETTINGS, Release.V3_9)
 PREALLOCATING = read_config({**SETTINGS, "preallocate": "true"}, Release.V3_9)

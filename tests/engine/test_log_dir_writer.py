@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -26,11 +25,11 @@ from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import Release
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+from tests.memory import MEMORY
 
 NOW = 1_700_000_000_000
 CONFIG = read_config({"segment.bytes": "300", "index.interval.bytes": "100"}, Release.V3_9)
 TOPIC_ID = "Ob2FKdhwRpWEV8vCiHfnhg"
-MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 def add(log: Log, *values: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -24,6 +23,7 @@ from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.record import Record
 from kafkatool.format.release import Release
+from tests.memory import MEMORY
 
 NOW = 1_700_000_000_000
 CONFIGS = [
@@ -34,7 +34,6 @@ CONFIGS = [
     {"segment.bytes": "700", "message.timestamp.type": "LogAppendTime", "flush.messages": "3"},
     {"segment.bytes": "900", "preallocate": "true", "index.interval.bytes": "100"},
 ]
-MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # syncs cost nothing there
 sizes = st.lists(st.tuples(st.integers(0, 60), st.integers(-200, 200)), min_size=1, max_size=4)
 
 

@@ -31,8 +31,6 @@ from tests.spark.test_pipeline import tables
 from tests.transcripts import ROOT
 
 MASTER = "local-cluster[2,1,1024]"
-
-
 QUERY = "SELECT topic, count(*) AS n FROM batches GROUP BY topic ORDER BY topic"
 
 
