@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -254,6 +255,7 @@ class _Work:
 
         partition = one.named.partition
         _refuse_leftovers(one.named)
+        self._gather_evidence(home, one.named)
         watermark, is_assumed = self._watermark(home, one)
         if is_assumed:
             self._talk.note(f"{partition.directory}: no high watermark: the end of the log stands in")
@@ -265,6 +267,15 @@ class _Work:
             guest=self._guest,
         )
         self._clean(home, one, log, out)
+
+    def _gather_evidence(self, home: Home, named: NamedPartition) -> None:
+        """Remember what it is compacted from; the checkpoint as it is now, others may be applied already."""
+        from kafkatool.engine.compaction.placing import CLEANER_CHECKPOINT
+        from kafkatool.engine.evidence import gather_evidence
+
+        self._evidence = gather_evidence(
+            home.log_dir, [named.partition], with_content=self._plan.apply
+        ).instead(os.path.join(home.path, CLEANER_CHECKPOINT))
 
     def _clean(self, home: Home, one: Asked, log: CleanableLog, out: Rows) -> None:
         from kafkatool.commands.arguments import parse_bytes
@@ -299,7 +310,8 @@ class _Work:
     @contextmanager
     def _work_directory(self, home: Home, name: str) -> Iterator[str | None]:
         """Where passes write: where the copy is wanted, or beside the log directory."""
-        from kafkatool.engine.plan import refuse_backup_dir
+        from kafkatool.engine.plan import new_run_id, refuse_backup_dir
+        from kafkatool.engine.work_directory import work_directory
 
         if self._how.write_to is not None:
             refuse_backup_dir(self._how.write_to, home.path)
@@ -308,8 +320,8 @@ class _Work:
                 raise Refused(f"{os.path.join(self._how.write_to, name)}: is there already")
             yield self._how.write_to
         elif self._plan.apply or self._how.most != 1:
-            beside = os.path.dirname(os.path.abspath(home.path)) if self._plan.apply else None
-            with tempfile.TemporaryDirectory(prefix=".kafkatool-compact-", dir=beside) as directory:
+            beside = work_directory(home.path, new_run_id()) if self._plan.apply else None
+            with beside or tempfile.TemporaryDirectory(prefix="kafkatool-compact-") as directory:
                 yield directory
         else:
             yield None
@@ -343,6 +355,7 @@ class _Work:
         partition = named.partition
         key = (partition.topic or "", partition.partition or 0)
         plan = plan_swap(done, partition.path, home.path, key, self._guest)
+        plan = replace(plan, evidence=self._evidence)
         conclude(plan, self._plan.applying(self._now_ms), self._talk, out, self._fmt, do_apply=True)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
 OfflineOpt = Annotated[
     bool,
-    typer.Option("--offline", help="No broker uses this directory, I know, from no other host either."),
+    typer.Option("--offline", help="I confirm that no broker on any host uses this directory."),
 ]
 BackupDirOpt = Annotated[
     str | None,
@@ -25,7 +25,8 @@ BackupDirOpt = Annotated[
         "--backup-dir",
         metavar="DIR",
         show_default=False,
-        help="Keep originals and the journal here, on any volume, instead of beside the files.",
+        help="Keep originals and the journal here, on any volume, instead of beside the files; with --undo, "
+        "a directory outside of the log directory that the journal may bring files back from.",
     ),
 ]
 UndoOpt = Annotated[
@@ -54,13 +55,16 @@ class PlanOptions:
 
         return Applying(now_ms, self.offline, self.backup_dir)
 
-    def undo_instead(self, where: PathOptions, command: str, speak: Talk, fmt: Format) -> bool:
+    def undo_instead(
+        self, where: PathOptions, command: str, speak: Talk, fmt: Format, moved_to: str | None = None
+    ) -> bool:
         """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
-        from kafkatool.commands.plan_rows import undo_journal
+        from kafkatool.commands.plan_rows import UndoRequest, undo_journal
 
         if self.undo is None:
             return False
         if where.paths or where.files_from:
             raise UsageError("--undo takes no PATH: the journal knows what was changed")
-        undo_journal(self.undo, command, speak, fmt, offline=self.offline, do_apply=self.apply)
+        outside = [one for one in (self.backup_dir, moved_to) if one is not None]
+        undo_journal(UndoRequest(self.undo, command, outside, self.offline, self.apply), speak, fmt)
         return True

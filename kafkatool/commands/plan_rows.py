@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, rows
@@ -12,6 +14,7 @@ from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.journal import Journal
     from kafkatool.engine.plan import Applying, Plan, Step
     from kafkatool.engine.plans_in_order import PlanAsk
     from kafkatool.engine.source import Guest
@@ -84,22 +87,70 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
 
 def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, do_apply: bool) -> None:
     """Apply a plan if that is wanted, and say what was done or would be needed."""
-    from kafkatool.engine.fs import Disk
-    from kafkatool.engine.plan import apply, refuse_if_unsafe
+    from kafkatool.engine.applying import disk_for
+    from kafkatool.engine.plan import refuse_if_unsafe
 
+    _name_leftovers(plan, how, speak, do_apply=do_apply)
     journal = None
     row = plan_row(plan, how, None)
     if do_apply and not plan.steps:  # scripts go on to what they do by hand
-        refuse_if_unsafe(plan, Disk(), how)
+        refuse_if_unsafe(plan, disk_for(plan, how), how)
     elif do_apply:
-        with speak.progress("writing", sum(step.size for step in plan.steps)) as advance:
-            journal = apply(plan, Disk(), how, advance)
+        _say_whose_ids(plan.log_dir, speak)
+        journal = _carry_out(plan, how, speak)
     if fmt is Format.ndjson:
         out.write({**row, "is_applied": journal is not None, "journal": journal})
     elif not plan.steps:
         speak.note(f"{plan.log_dir}: nothing to do")
     else:
         speak.note(_sentence(plan, row, journal))
+
+
+def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
+    from kafkatool.commands.stopping import Stopping
+    from kafkatool.engine.applying import Stopped, apply, disk_for, outside_of, undo_command
+
+    try:
+        with (
+            Stopping(speak) as stop,
+            speak.progress("writing", sum(step.size for step in plan.steps)) as advance,
+        ):
+            journal = apply(plan, disk_for(plan, how), how, advance, stop)
+    except KeyboardInterrupt:
+        speak.warn(f"{plan.log_dir}: interrupted; nothing was changed")
+        raise
+    if stop.is_wanted():
+        back = undo_command(plan.command, journal, outside_of(plan))
+        raise Stopped(f"{plan.log_dir}: interrupted when all was applied; to go back: {back}")
+    return journal
+
+
+def _name_leftovers(plan: Plan, how: Applying, speak: Talk, *, do_apply: bool) -> None:
+    """Name what killed runs left in the directories of a plan, and with --apply remove what is waste."""
+    from kafkatool.engine.applying import disk_for
+    from kafkatool.engine.lock import hold_lock, refuse_if_in_use
+    from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
+
+    looked_at = {os.path.dirname(step.path) for step in plan.steps}
+    if plan.evidence is not None:
+        looked_at |= plan.evidence.directories
+    left = find_leftovers(plan.log_dir, looked_at, how.backup_dir)
+    removed = set()
+    if do_apply and any(one.is_waste for one in left):
+        refuse_if_in_use(plan.log_dir, offline=how.offline, now_ms=how.now_ms)
+        files = disk_for(plan, how)
+        with hold_lock(plan.log_dir, files):
+            removed = set(remove_waste(find_leftovers(plan.log_dir, looked_at, how.backup_dir), files))
+    for one in left:
+        ending = ": removed" if one.path in removed else ": --apply removes it" if one.is_waste else ""
+        speak.warn(f"{one.path}: {one.what}{ending}")
+
+
+def _say_whose_ids(log_dir: str, speak: Talk) -> None:
+    from kafkatool.engine.owners import stand_in_for
+
+    if (owner := stand_in_for(log_dir)) is not None:
+        speak.note(f"{log_dir}: acting as its owner, user {owner.uid}, group {owner.gid}")
 
 
 def plans_of(
@@ -123,38 +174,71 @@ def plans_of(
 
 
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
+    from kafkatool.engine.applying import outside_of, undo_command
+
     count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
     if journal is not None:
-        return (
-            f"{plan.log_dir}: {count} applied; to go back: kafkatool {plan.command} --undo {journal} --apply"
-        )
+        back = undo_command(plan.command, journal, outside_of(plan))
+        return f"{plan.log_dir}: {count} applied; to go back: {back}"
     needed, free = (human_size(int(str(row[key]))) for key in ("bytes_needed", "bytes_free"))
     return f"{plan.log_dir}: {count}, {needed} needed, {free} free; nothing was changed, --apply does it"
 
 
-def undo_journal(path: str, command: str, speak: Talk, fmt: Format, *, offline: bool, do_apply: bool) -> None:
-    """Show what a journal leads back to, and do it with --apply."""
-    from kafkatool.engine.fs import Disk
-    from kafkatool.engine.journal import plan_undo, read_journal, undo
-    from kafkatool.engine.plan import remove
+@dataclass(frozen=True, slots=True)
+class UndoRequest:
+    """Which journal is undone, for which command, and the directories beside its own that it may reach."""
 
-    journal = read_journal(path)
-    if journal.command != command:
+    journal: str
+    command: str
+    outside: Sequence[str]
+    offline: bool
+    is_applied: bool
+
+
+def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
+    """Show what a journal leads back to, and do it with --apply."""
+    from kafkatool.engine.journal import read_journal
+    from kafkatool.engine.plan import remove
+    from kafkatool.engine.undo import disk_for_undo, plan_undo
+
+    journal = read_journal(request.journal, request.outside)
+    if journal.command != request.command:
         raise UsageError(
-            f"{path}: was written by {journal.command}: kafkatool {journal.command} --undo {path}"
+            f"{request.journal}: was written by {journal.command}: "
+            f"kafkatool {journal.command} --undo {quote(request.journal)}"
         )
-    backwards = plan_undo(journal)
+    if request.is_applied:
+        _say_whose_ids(journal.root, speak)
+    way = plan_undo(journal, disk_for_undo(journal))
     with rows(fmt, STEP_COLUMNS) as out:
-        for back in backwards:
-            size = os.path.getsize(back.path) if os.path.lexists(back.path) else None
-            write_row(out, {**step_row(remove(back.path, back.what), size), "action": "undo"}, fmt)
-    if do_apply:
-        done = undo(journal, Disk(), offline=offline, now_ms=now_ms())
-        speak.note(f"{path}: {done} changes undone")
-    elif backwards:
-        speak.note(f"{path}: nothing was changed, --apply does it")
+        for back in way.all:
+            size = os.path.getsize(back.path) if os.path.isfile(back.path) else None
+            action = "remove" if back.is_removal else "undo"
+            write_row(out, {**step_row(remove(back.path, back.what), size), "action": action}, fmt)
+    if request.is_applied:
+        speak.note(f"{request.journal}: {_undo(journal, request, speak)} changes undone")
+    elif way.all:
+        speak.note(f"{request.journal}: nothing was changed, --apply does it")
     else:
-        speak.note(f"{path}: nothing to undo")
+        was = "was undone already" if journal.is_undone else "nothing to undo"
+        speak.note(f"{request.journal}: {was}")
+
+
+def _undo(journal: Journal, request: UndoRequest, speak: Talk) -> int:
+    from kafkatool.commands.stopping import Stopping
+    from kafkatool.engine.applying import Stopped
+    from kafkatool.engine.undo import disk_for_undo, undo
+
+    try:
+        with Stopping(speak) as stop:
+            files = disk_for_undo(journal)
+            done = undo(journal, files, offline=request.offline, now_ms=now_ms(), stop=stop)
+    except KeyboardInterrupt:
+        speak.warn(f"{request.journal}: interrupted; nothing was changed")
+        raise
+    if stop.is_wanted():
+        raise Stopped(f"{request.journal}: interrupted when all was undone")
+    return done
 
 
 def now_ms() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,7 +35,7 @@ EPILOG = epilog(
         "kafkatool rebuild-index /var/lib/kafka/data/orders-0": "what is wrong or missing, and the plan",
         "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": "do it; originals are kept beside",
         "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": "a broker that is down",
-        "kafkatool rebuild-index --undo /mnt/kept/rebuild-index.kafkatool-1 --apply": "go back",
+        "kafkatool rebuild-index --undo /mnt/kept/rebuild-index.kafkatool-4be1f07a92c3 --apply": "go back",
     },
     4,
     5,
@@ -114,8 +115,11 @@ class _Work:
 
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
         from kafkatool.commands.plan_rows import conclude, step_row, write_row
+        from kafkatool.engine.evidence import gather_evidence
         from kafkatool.engine.rebuild import as_plan
 
+        meant = [named.partition for named in home.partitions]
+        evidence = gather_evidence(home.log_dir, meant, with_content=self._plan.apply)
         done = self._all(home, pool)
         for part in done:
             for difference in part.differences:
@@ -124,7 +128,8 @@ class _Work:
             self._tell_damage(part, out, fmt)
         self._talk.warn_of_bad_blocks(self._guest.errors.count)
         how = self._plan.applying(self._now_ms)
-        conclude(as_plan(home.path, done), how, self._talk, out, fmt, do_apply=self._plan.apply)
+        plan = replace(as_plan(home.path, done), evidence=evidence)
+        conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 
     def _all(self, home: Home, pool: Workers) -> list[Rebuilt]:
         from kafkatool.commands.plan_rows import plans_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +41,7 @@ EPILOG = epilog(
         "kafkatool recover /var/lib/kafka/data/orders-0": "the same for one partition",
         "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": "do it, and keep what is cut",
         "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": "save what it cuts",
-        "kafkatool recover --undo /mnt/kept/recover.kafkatool-1 --apply": "go back",
+        "kafkatool recover --undo /mnt/kept/recover.kafkatool-4be1f07a92c3 --apply": "go back",
     },
     4,
     5,
@@ -145,6 +146,7 @@ class _Work:
         )
         from kafkatool.engine.broker_dirs import siblings
         from kafkatool.engine.broker_start import BrokerStart
+        from kafkatool.engine.evidence import gather_evidence
         from kafkatool.engine.recover import as_plan
         from kafkatool.engine.start_checks import check_start
 
@@ -155,12 +157,14 @@ class _Work:
         self._fates = {
             os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in home.log_dir.partitions
         }
-        done = self._all(home, checks, pool)
+        partitions = [named.partition for named in home.partitions] + _deleted(home)
+        evidence = gather_evidence(home.log_dir, partitions, with_content=self._plan.apply)
+        done = self._all(partitions, checks, pool)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
             self._tell_directory(home, checks, out, fmt)
             for one in done:
-                self._tell(one, out, fmt)
-        plan = as_plan(home.path, [] if checks.is_in_vain else done)
+                self._tell(one, out, fmt, is_in_vain=checks.is_in_vain)
+        plan = replace(as_plan(home.path, [] if checks.is_in_vain else done), evidence=evidence)
         show_steps = fmt is Format.ndjson or (fmt is Format.table and self._talk.verbose)
         with rows(fmt, STEP_COLUMNS, raw=raw) if fmt is not Format.csv else _silence() as out:
             for step in plan.steps if show_steps else ():
@@ -185,10 +189,9 @@ class _Work:
             "this copy aside and let the broker fetch it anew"
         )
 
-    def _all(self, home: Home, checks: StartChecks, pool: Workers) -> list[Recovered]:
+    def _all(self, partitions: list[Partition], checks: StartChecks, pool: Workers) -> list[Recovered]:
         from kafkatool.commands.plan_rows import plans_of
 
-        partitions = [named.partition for named in home.partitions] + _deleted(home)
         asks = [ask for one in partitions if (ask := self._ask(one, checks)) is not None]
         return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
@@ -219,7 +222,7 @@ class _Work:
                 "its metadata log; this is what it would do without, and --apply takes the mark away"
             )
 
-    def _tell(self, one: Recovered, out: Rows, fmt: Format) -> None:
+    def _tell(self, one: Recovered, out: Rows, fmt: Format, *, is_in_vain: bool) -> None:
         replicas = self._start.replicas_at(one.path)
         for event in one.events:
             if event.what == "scan" and fmt is Format.table and not self._talk.verbose:
@@ -234,8 +237,10 @@ class _Work:
             if fate.is_bad:
                 self._found(no_start=True)
         if one.loses or one.refusal is not None:
-            self._found(no_start=not one.loses)
             self._advise(one)
+            # What --apply does away with is no finding any more.
+            if not self._plan.apply or one.refusal is not None or is_in_vain:
+                self._found(no_start=not one.loses)
         if one.cuts and self._keep is not None:
             self._salvage(one, out, fmt)
 

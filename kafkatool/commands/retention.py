@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +19,7 @@ from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.evidence import Evidence
     from kafkatool.engine.partitions import Home
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.retention_logs import Judged
@@ -65,7 +67,7 @@ def retention(
     disk whether the cleaner has given it up: then nothing goes until a restart.
     """
     speak = common.talk()
-    if plan.undo_instead(where, "retention", speak, fmt):
+    if plan.undo_instead(where, "retention", speak, fmt, ask.move_to):
         return
     ask.refuse_nonsense(plan)
     work = _Work(common.guest(), speak, plan, broker, fmt=fmt, raw=raw)
@@ -203,6 +205,7 @@ class _Work:
         from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
 
         for home in self._homes:
+            evidence = self._evidence(home)
             judged = self._judge(home)
             with self._rows(VERDICT_COLUMNS) as out:
                 for one in judged:
@@ -216,28 +219,17 @@ class _Work:
             if self._plan.apply:
                 refuse_guesses(judged)
             plan = plan_deletion(home.path, judged, self._guest, self._now_ms, move_to)
-            self._refuse_early(plan, move_to)
-            self._conclude(plan, gone, move_to)
+            self._conclude(replace(plan, evidence=evidence))
 
-    def _refuse_early(self, plan: Plan, move_to: str | None) -> None:
-        """Refuse before directories for what is moved are made."""
-        from kafkatool.engine.fs import Disk
-        from kafkatool.engine.plan import refuse_backup_dir, refuse_if_unsafe
+    def _evidence(self, home: Home) -> Evidence:
+        from kafkatool.engine.evidence import gather_evidence
 
-        if self._plan.apply and move_to is not None and plan.steps:
-            refuse_backup_dir(move_to, plan.log_dir)
-            refuse_if_unsafe(plan, Disk(), self._plan.applying(self._now_ms))
+        meant = [one.partition for one in home.partitions]
+        return gather_evidence(home.log_dir, meant, with_content=self._plan.apply)
 
-    def _conclude(self, plan: Plan, gone: list[Judged], move_to: str | None) -> None:
+    def _conclude(self, plan: Plan) -> None:
         from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
-        from kafkatool.engine.fs import Disk
-        from kafkatool.engine.retention_plan import move_directories
 
-        if self._plan.apply and move_to is not None:
-            files = Disk()
-            for directory in move_directories(gone, move_to):
-                files.make_directory(directory)
-                files.sync_directory(os.path.dirname(os.path.abspath(directory)))
         is_shown = self._fmt is Format.table and self._talk.verbose
         with self._rows(STEP_COLUMNS if is_shown else ()) as out:
             for step in plan.steps:
@@ -258,7 +250,7 @@ class _Work:
                     (one.partition, sources.of(one.partition.topic).config.number("file.delete.delay.ms"))
                     for one in home.partitions
                 ]
-                plan = plan_purge(home.path, delays, self._how.now_ms)
+                plan = replace(plan_purge(home.path, delays, self._how.now_ms), evidence=self._evidence(home))
                 for step in plan.steps:
                     write_row(out, step_row(step, os.path.getsize(step.path)), self._fmt)
                 how = self._plan.applying(self._now_ms)

@@ -95,8 +95,8 @@ class Written:
 
 
 class _TimedFile(DiskFile):
-    def __init__(self, path: str, flags: int, mode: int, into: Written) -> None:
-        super().__init__(path, flags, mode)
+    def __init__(self, path: str, fd: int, into: Written) -> None:
+        super().__init__(path, fd)
         self._into = into
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -124,10 +124,10 @@ class _TimedDisk(Disk):
         self._into = into
 
     def open(self, path: str) -> File:
-        return _TimedFile(path, 0, 0o644, self._into)
+        return _TimedFile(path, self._open(path, os.O_RDWR), self._into)
 
     def create(self, path: str, *, mode: int = 0o644) -> File:
-        return _TimedFile(path, os.O_CREAT | os.O_EXCL, mode, self._into)
+        return _TimedFile(path, self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), self._into)
 
 
 # --- one writer ---------------------------------------------------------------------------------------

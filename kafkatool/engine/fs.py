@@ -7,12 +7,17 @@ What a power cut leaves is the worst that POSIX allows, and callers write for th
               the name of a new directory is in its parent
     order     of anything not yet synced is nobody's promise
 
-Reading needs no door: what was written can be read back at once, synced or not.
+What was written can be read back at once, synced or not. Reading needs no door, except for whoever changes
+files: `stat` and `open_to_read` never follow a link, so that what is judged is what is changed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from kafkatool.format.primitives import Buffer
@@ -50,8 +55,16 @@ class File(Protocol):
 class Files(Protocol):
     """What may be done to files and directories; every method raises OSError as os does."""
 
+    def stat(self, path: str) -> os.stat_result:
+        """What is at this name, a link being a link; FileNotFoundError if nothing is."""
+        ...
+
     def open(self, path: str) -> File:
         """An existing file, to read and write."""
+        ...
+
+    def open_to_read(self, path: str) -> ReadOnlyFile:
+        """An existing regular file, and never what a link leads to; OSError otherwise."""
         ...
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
@@ -82,6 +95,10 @@ class Files(Protocol):
 
     def set_owner(self, path: str, uid: int, gid: int) -> None: ...
 
+    def set_attribute(self, path: str, name: str, value: bytes) -> None:
+        """Set one extended attribute."""
+        ...
+
     def free_space(self, path: str) -> int:
         """Bytes that this user may still write to the volume of an existing path."""
         ...
@@ -90,20 +107,15 @@ class Files(Protocol):
 class DiskFile:
     """A File of the operating system."""
 
-    def __init__(self, path: str, flags: int, mode: int = NEW_FILE_MODE) -> None:
+    def __init__(self, path: str, fd: int) -> None:
         self.path = path
-        self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, mode)
+        self._fd = fd
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        parts = []
-        while size > 0 and (part := os.pread(self._fd, size, position)):
-            parts.append(part)
-            position += len(part)
-            size -= len(part)
-        return b"".join(parts)
+        return read_fully(self._fd, position, size)
 
     def write_at(self, position: int, data: Buffer) -> None:
         written = os.pwrite(self._fd, data, position)
@@ -123,45 +135,144 @@ class DiskFile:
             self._fd = -1
 
 
+def read_fully(fd: int, position: int, size: int) -> bytes:
+    """Read up to `size` bytes at a position; fewer only at the end of the file."""
+    parts = []
+    while size > 0 and (part := os.pread(fd, size, position)):
+        parts.append(part)
+        position += len(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+class ReadOnlyFile:
+    """A regular file that was opened without following a link."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "is not a regular file", path)
+
+    def stat(self) -> os.stat_result:
+        return os.fstat(self._fd)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return read_fully(self._fd, position, size)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of [start, end) that hold data; what lies between them are holes, so zeros."""
+        while start < end:
+            try:
+                data = os.lseek(self._fd, start, os.SEEK_DATA)
+                hole = os.lseek(self._fd, data, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # a hole up to the end of the file
+                    return
+                data, hole = start, end  # this file system does not know
+            if data < end:
+                yield data, min(hole, end)
+            start = hole
+
+    def attributes(self) -> dict[str, bytes]:
+        """Return the extended attributes; none where the file system has none."""
+        found = {}
+        with suppress(OSError):
+            for name in os.listxattr(self._fd):
+                with suppress(OSError):
+                    found[name] = os.getxattr(self._fd, name)
+        return found
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> ReadOnlyFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
 class Disk:
-    """The Files of the operating system."""
+    """The Files of the operating system, by plain path names.
+
+    `_at` says where a name is to be looked up: in a directory that is open, or from where we stand.
+    """
+
+    @contextmanager
+    def _at(self, path: str) -> Iterator[tuple[int | None, str]]:
+        yield None, path
+
+    def _open(self, path: str, flags: int, mode: int = 0) -> int:
+        with self._at(path) as (directory, name):
+            return os.open(name, flags | os.O_CLOEXEC, mode, dir_fd=directory)
+
+    def stat(self, path: str) -> os.stat_result:
+        with self._at(path) as (directory, name):
+            return os.stat(name, dir_fd=directory, follow_symlinks=False)
 
     def open(self, path: str) -> File:
-        return DiskFile(path, 0)
+        return DiskFile(path, self._open(path, os.O_RDWR))
+
+    def open_to_read(self, path: str) -> ReadOnlyFile:
+        # Not blocking: the name may be that of a pipe by now.
+        return ReadOnlyFile(path, self._open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
-        return DiskFile(path, os.O_CREAT | os.O_EXCL, mode)
+        return DiskFile(path, self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
 
     def rename(self, source: str, target: str) -> None:
-        os.rename(source, target)
+        with self._at(source) as (from_dir, old), self._at(target) as (to_dir, new):
+            os.rename(old, new, src_dir_fd=from_dir, dst_dir_fd=to_dir)
 
     def link(self, source: str, target: str) -> None:
-        os.link(source, target)
+        with self._at(source) as (from_dir, old), self._at(target) as (to_dir, new):
+            os.link(old, new, src_dir_fd=from_dir, dst_dir_fd=to_dir, follow_symlinks=False)
 
     def unlink(self, path: str) -> None:
-        os.unlink(path)
+        with self._at(path) as (directory, name):
+            os.unlink(name, dir_fd=directory)
 
     def make_directory(self, path: str) -> None:
-        os.mkdir(path, NEW_DIRECTORY_MODE)
+        with self._at(path) as (directory, name):
+            os.mkdir(name, NEW_DIRECTORY_MODE, dir_fd=directory)
 
     def remove_directory(self, path: str) -> None:
-        os.rmdir(path)
+        with self._at(path) as (directory, name):
+            os.rmdir(name, dir_fd=directory)
 
     def sync_directory(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
     def set_mtime(self, path: str, mtime_ns: int) -> None:
-        os.utime(path, ns=(os.stat(path).st_atime_ns, mtime_ns))
+        with self._opened(path) as fd:
+            os.utime(fd, ns=(os.fstat(fd).st_atime_ns, mtime_ns))
 
     def set_mode(self, path: str, mode: int) -> None:
-        os.chmod(path, mode)
+        with self._opened(path) as fd:
+            os.fchmod(fd, mode)
 
     def set_owner(self, path: str, uid: int, gid: int) -> None:
-        os.chown(path, uid, gid)
+        with self._opened(path) as fd:
+            os.fchown(fd, uid, gid)
+
+    def set_attribute(self, path: str, name: str, value: bytes) -> None:
+        with self._opened(path) as fd:
+            os.setxattr(fd, name, value)
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        """Open a file to change what is known of it, never what a link leads to."""
+        fd = self._open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     def free_space(self, path: str) -> int:
         volume = os.statvfs(path)

@@ -1,43 +1,73 @@
-"""What was done to a log directory, so that it can be undone.
+"""What was done to a log directory, written down so that it can be undone.
 
-A journal is a text file of one JSON object a line: `<command>.kafkatool-N` in the backup directory, else in
-the log directory, else (where the partition stands alone) in the partition's directory.
+A journal is a text file of one JSON object per line: `<command>.kafkatool-RUN` in the backup directory, else
+in the log directory, else (where the partition stands alone) in the partition's directory.
 
-    {"journal": 1, "command": …, "root": …, "stages": [[{…}, …], …]}   every step, before the first of them
-    {"stage": 0}                                                     synced before that stage begins
+    {"journal": 2, "run": …, "command": …, "root": …, "stages": [[{…}, …], …]}   synced before all else
+    {"written": [[size, mtime, crc], …]}   what was written beside, in the order of the steps that write
+    {"stage": 0}                           synced before that stage begins
     {"finished": true}
+    {"undone": true}                       everything is back
 
-Paths are relative to `root`, the log directory, and that to the journal where it lies inside: the whole may
-be mounted elsewhere. Undoing looks at what is there, so it may be repeated after a crash; a file that is
-neither what the plan found nor what it wrote stops it.
+Paths are relative to `root`, the log directory, and absolute outside of it. `root` is relative to the journal
+where the journal lies inside it: the whole may be mounted elsewhere.
+
+A journal is believed only so far: it lies where the broker's account can edit it, and may be undone by root.
+So every path has to be in the log directory itself, in a directory right below it, or in a directory that the
+user names; and a journal that names a log directory elsewhere must belong to us or to that directory's owner.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkatool.engine.fs import Files
-from kafkatool.engine.lock import LOCK_FILE, hold_lock, refuse_if_in_use
-from kafkatool.engine.plan import (
-    CHUNK,
-    Action,
-    Applying,
-    Move,
-    Plan,
-    Step,
-    drop_clean_marker,
-    keep_copy,
-)
+from kafkatool.engine.fs import Disk, Files
+from kafkatool.engine.lock import LOCK_FILE
+from kafkatool.engine.plan import Action, Plan, Step
 from kafkatool.errors import KafkatoolError, Refused
-from kafkatool.format.checksum import crc32c
-from kafkatool.format.kinds import BY_NAME
+from kafkatool.format.kinds import BY_NAME, parse_kept_name
 
-VERSION = 1
-_TEMPORARY = ".undo.tmp"
+VERSION = 2
+_OLDEST = 1
+_LARGEST = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as a step finds it; what is not known is None."""
+
+    size: int
+    mtime_ns: int
+    crc: int | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file as a step leaves it."""
+
+    size: int
+    crc: int
+    mtime_ns: int | None
+
+
+@dataclass(slots=True)
+class Move:
+    """A step with all its names settled, as the journal records it."""
+
+    step: Step
+    temporary: str | None
+    backup: str | None
+    """None where there is no original."""
+    before: Found | None = None
+    after: Written | None = None
 
 
 @dataclass(slots=True)
@@ -48,27 +78,35 @@ class Journal:
     command: str
     root: str
     stages: list[list[Move]]
+    run: str | None = None
+    """None in a journal of the first version, whose names may have been used again by later runs."""
+    directories: list[str] = field(default_factory=list)
+    """What was made outside to hold what is moved, outermost first."""
     reached: int = -1
     is_finished: bool = False
-
-    @property
-    def moves(self) -> list[Move]:
-        """The steps that were begun, those of the last stage first."""
-        return [move for stage in self.begun for move in stage]
+    is_undone: bool = False
 
     @property
     def begun(self) -> list[list[Move]]:
         """The stages that were begun, the last one first."""
         return self.stages[: self.reached + 1][::-1]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was stopped in the middle, and not undone since."""
+        return self.reached >= 0 and not self.is_finished and not self.is_undone
 
-@dataclass(slots=True)
-class Record:
-    """A journal being written."""
+
+@dataclass(frozen=True, slots=True)
+class JournalWriter:
+    """A journal that is being written, line by line."""
 
     path: str
     _files: Files
-    _size: int = field(default=0)
+
+    def tell_written(self, written: Iterable[Written]) -> None:
+        """Write down what the files are that were written beside; synced with the first stage."""
+        self._append({"written": [[one.size, one.mtime_ns, one.crc] for one in written]}, is_synced=False)
 
     def enter_stage(self, number: int) -> None:
         """Say that this stage begins, and do not return before the disk knows."""
@@ -77,56 +115,68 @@ class Record:
     def finish(self) -> None:
         self._append({"finished": True})
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def tell_undone(self) -> None:
+        self._append({"undone": True})
+
+    def _append(self, line: dict[str, Any], *, is_synced: bool = True) -> None:
         file = self._files.open(self.path)
         try:
-            file.write_at(file.size(), _line(line))
-            file.sync()
+            end = file.size()
+            # A line that a crash has torn would swallow this one.
+            torn = end > 0 and file.read_at(end - 1, 1) != b"\n"
+            file.write_at(end, (b"\n" if torn else b"") + _line(line))
+            if is_synced:
+                file.sync()
         finally:
             file.close()
 
 
-def begin(plan: Plan, stages: list[list[Move]], files: Files, how: Applying) -> Record:
-    """Write the journal of a plan that is about to be applied; it is on the disk with its first stage."""
-    home = _home(plan, how.backup_dir)
-    path = _free_name(os.path.join(home, plan.command))
+def begin_journal(
+    plan: Plan,
+    run: str,
+    stages: list[list[Move]],
+    directories: list[str],
+    files: Files,
+    home: str,
+    now_ms: int,
+) -> JournalWriter:
+    """Write the journal of a plan that is about to be applied; it is on the disk when this returns."""
+    path = os.path.join(home, f"{plan.command}.kafkatool-{run}")
     root = plan.log_dir
-    if _is_inside(home, root):
+    if is_inside(home, root):
         root = os.path.relpath(root, home)
     head = {
         "journal": VERSION,
+        "run": run,
         "command": plan.command,
-        "created_ms": how.now_ms,
+        "created_ms": now_ms,
         "root": root,
+        "directories": directories,
         "stages": [[_move_row(move, plan.log_dir) for move in stage] for stage in stages],
     }
     file = files.create(path)
     try:
-        file.write_at(0, _line(head))  # synced with the line of the first stage
+        file.write_at(0, _line(head))
+        file.sync()
     finally:
         file.close()
     files.sync_directory(home)
-    return Record(path, files)
+    return JournalWriter(path, files)
 
 
-def _home(plan: Plan, backup_dir: str | None) -> str:
+def journal_home(plan: Plan, backup_dir: str | None) -> str:
+    """Return the directory that the journal of a plan goes to."""
     if backup_dir is not None:
-        return backup_dir
+        return os.path.realpath(backup_dir)
     # The lock may be our own.
     if any(name in BY_NAME and name != LOCK_FILE for name in os.listdir(plan.log_dir)):
         return plan.log_dir
     return os.path.dirname(plan.steps[0].path)
 
 
-def _free_name(stem: str) -> str:
-    number = 1
-    while os.path.lexists(f"{stem}.kafkatool-{number}"):
-        number += 1
-    return f"{stem}.kafkatool-{number}"
-
-
-def _is_inside(path: str, root: str) -> bool:
-    return (os.path.realpath(path) + os.sep).startswith(os.path.realpath(root) + os.sep)
+def is_inside(path: str, root: str) -> bool:
+    """Whether a path is a directory or lies below it, links aside."""
+    return (os.path.normpath(path) + os.sep).startswith(os.path.normpath(root).rstrip(os.sep) + os.sep)
 
 
 def _line(value: dict[str, Any]) -> bytes:
@@ -135,8 +185,9 @@ def _line(value: dict[str, Any]) -> bytes:
 
 def _move_row(move: Move, root: str) -> dict[str, Any]:
     def short(path: str | None) -> str | None:
-        return os.path.relpath(path, root) if path is not None and _is_inside(path, root) else path
+        return os.path.relpath(path, root) if path is not None and is_inside(path, root) else path
 
+    before = move.before
     return {
         "action": str(move.step.action),
         "path": short(move.step.path),
@@ -144,212 +195,202 @@ def _move_row(move: Move, root: str) -> dict[str, Any]:
         "target": short(move.step.target),
         "temporary": short(move.temporary),
         "backup": short(move.backup),
-        "before": move.before,
-        "after": move.after,
+        "before": None
+        if before is None
+        else [before.size, before.mtime_ns, before.crc, before.mode, before.uid, before.gid],
     }
 
 
-def read_journal(path: str) -> Journal:
-    """Read a journal back. Raises KafkatoolError unless it is one; a torn last line is one not written."""
+# --- reading back -------------------------------------------------------------------------------------
+
+
+def read_journal(path: str, outside: Iterable[str] = ()) -> Journal:
+    """Read a journal back; `outside` are the directories beside its own that the user trusts it with.
+
+    Raises KafkatoolError unless it is one; a torn last line is one that was not written. Raises Refused where
+    it leads to any other place.
+    """
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    rows, owner = _read_rows(path)
     try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")[:-1]
-        rows = [json.loads(line) for line in lines]
-        head = rows[0]
-        if head["journal"] != VERSION:
-            raise KafkatoolError(f"{path}: journal version {head['journal']}, expected {VERSION}")
-        root = os.path.normpath(os.path.join(os.path.dirname(path), head["root"]))
-        stages = [[_read_move(row, root) for row in stage] for stage in head["stages"]]
-        journal = Journal(path, head["command"], root, stages)
-    except OSError as error:
-        raise KafkatoolError(f"{path}: {error.strerror}") from error
-    except (ValueError, LookupError, TypeError) as error:
+        journal = _head(path, rows[0])
+        for row in rows[1:]:
+            _follow(journal, row)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise KafkatoolError(f"{path}: is not a journal of kafkatool") from error
-    for row in rows[1:]:
-        journal.reached = max(journal.reached, int(row.get("stage", -1)))
-        journal.is_finished = journal.is_finished or bool(row.get("finished"))
-    journal.reached = min(journal.reached, len(stages) - 1)
+    _confine(journal, owner, outside)
     return journal
 
 
-def _read_move(row: dict[str, Any], root: str) -> Move:
+def _read_rows(path: str) -> tuple[list[Any], int]:
+    """The lines that can be read, and who owns the file. Raises KafkatoolError."""
+    try:
+        with Disk().open_to_read(path) as file:
+            found = file.stat()
+            if found.st_size > _LARGEST:
+                raise KafkatoolError(f"{path}: {found.st_size} bytes: is not a journal of kafkatool")
+            lines = file.read_at(0, found.st_size).split(b"\n")[:-1]
+    except OSError as error:
+        raise KafkatoolError(f"{path}: {error.strerror}") from error
+    rows = []
+    for line in lines:
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError):
+            break
+    if not rows or not isinstance(rows[0], dict) or "journal" not in rows[0]:
+        raise KafkatoolError(f"{path}: is not a journal of kafkatool")
+    return rows, found.st_uid
+
+
+def _head(path: str, head: dict[str, Any]) -> Journal:
+    version = head["journal"]
+    if not _OLDEST <= version <= VERSION:
+        raise KafkatoolError(f"{path}: journal version {version}, expected {_OLDEST} to {VERSION}")
+    home = os.path.dirname(path)
+    root = os.path.normpath(os.path.join(home, head["root"]))
+    run = str(head["run"]) if version > 1 else None
+    named = parse_kept_name(os.path.basename(path))
+    if run is not None and (named is None or named.run != run):
+        raise ValueError("another run's name")
+    stages = [[_read_move(row, root, run) for row in stage] for stage in head["stages"]]
+    directories = [os.path.normpath(os.path.join(root, one)) for one in head.get("directories", [])]
+    return Journal(path, str(head["command"]), root, stages, run, directories)
+
+
+def _read_move(row: dict[str, Any], root: str, run: str | None) -> Move:
     def whole(key: str) -> str | None:
-        return os.path.join(root, row[key]) if row[key] is not None else None
+        return os.path.normpath(os.path.join(root, row[key])) if row[key] is not None else None
 
     path = whole("path")
     if path is None:
         raise ValueError("a step without a path")
     step = Step(Action(row["action"]), path, str(row["why"]), target=whole("target"))
-    before, after = (tuple(row[key]) if row[key] else None for key in ("before", "after"))
-    return Move(step, whole("temporary"), whole("backup"), before, after)
+    move = Move(step, whole("temporary"), whole("backup"))
+    # What may be removed is known by its name.
+    if run is not None and move.temporary not in (None, temporary_name(path, run)):
+        raise ValueError("a temporary file of another name")
+    if (
+        run is not None
+        and move.backup not in (None, step.target)
+        and not move.backup.endswith(kept_suffix(run))
+    ):
+        raise ValueError("a kept original of another name")
+    if row["before"] is not None:
+        move.before = Found(*(None if one is None else int(one) for one in row["before"]))  # type: ignore[arg-type]
+    if row.get("after") is not None:
+        size, crc = map(int, row["after"])
+        move.after = Written(size, crc, None)
+    return move
 
 
-@dataclass(frozen=True, slots=True)
-class Reversal:
-    """One change back, as it will be made now."""
-
-    path: str
-    what: str
-    act: Callable[[Files], None]
+def temporary_name(path: str, run: str) -> str:
+    """Return the name under which new content is written beside."""
+    return f"{path}{kept_suffix(run)}.tmp"
 
 
-def plan_undo(journal: Journal) -> list[Reversal]:
-    """What would be changed back now, the last step first; nothing where all is as it was before.
-
-    For a plan of several stages only the last one begun is judged by what is there now: earlier ones are
-    judged when it has been undone. Raises Refused where a file was changed since.
-    """
-    found: list[Reversal] = []
-    for stage in journal.begun:
-        found += [back for move in stage if (back := _foreseen(move, bool(found))) is not None]
-    return found + [
-        Reversal(move.temporary, "remove what was written beside", _unlinker(move.temporary))
-        for stage in journal.stages
-        for move in stage
-        if move.temporary is not None and os.path.lexists(move.temporary)
-    ]
+def kept_suffix(run: str) -> str:
+    """Return what the names of a run's files end with."""
+    return f".kafkatool-{run}"
 
 
-def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int) -> int:
-    """Change back what a plan changed; returns the number of changes. Raises Refused like apply."""
-    refuse_if_in_use(journal.root, offline=offline, now_ms=now_ms)
-    done = 0
-    with hold_lock(journal.root, files):
-        for stage in journal.begun:
-            backwards = [back for move in stage if (back := _reversal(move)) is not None]
-            if backwards and not done:
-                drop_clean_marker(journal.root, files)
-            _act(backwards, files)
-            done += len(backwards)
-        for path in _leftovers(journal):
-            files.unlink(path)
-    return done
+def _follow(journal: Journal, row: dict[str, Any]) -> None:
+    """Take in one line after the first."""
+    if "written" in row:
+        writes = [move for stage in journal.stages for move in stage if move.step.action is Action.WRITE]
+        for move, (size, mtime_ns, crc) in zip(writes, row["written"], strict=True):
+            move.after = Written(int(size), int(crc), int(mtime_ns))
+    reached = int(row.get("stage", -1))
+    journal.reached = min(max(journal.reached, reached), len(journal.stages) - 1)
+    journal.is_finished = journal.is_finished or bool(row.get("finished"))
+    journal.is_undone = journal.is_undone or bool(row.get("undone"))
 
 
-def _act(backwards: list[Reversal], files: Files) -> None:
-    """Undo one stage; it is on the disk when this returns."""
-    for back in backwards:
-        back.act(files)
-    for directory in sorted({os.path.dirname(back.path) for back in backwards}):
-        files.sync_directory(directory)
+def _confine(journal: Journal, owner: int, outside: Iterable[str]) -> None:
+    """Raise Refused where a journal leads to places that it has no business with."""
+    home = os.path.dirname(journal.path)
+    if not os.path.isdir(journal.root):
+        raise KafkatoolError(f"{journal.path}: the log directory {journal.root} is not there")
+    root = journal.root = os.path.realpath(journal.root)
+    trusted = [os.path.realpath(one) for one in outside]
+    if not is_inside(home, root):
+        trusted.append(home)
+        if owner not in (os.geteuid(), os.stat(root).st_uid):
+            raise Refused(
+                f"{journal.path}: belongs to user {owner}, and the log directory that it names, {root}, to "
+                "somebody else: it is not obeyed"
+            )
+    elif home not in (root, *_directories_below(root)):
+        raise Refused(f"{journal.path}: names a log directory that it does not lie in: {root}")
+    places = _Places(root, trusted)
+    for stage in journal.stages:
+        for move in stage:
+            _confine_move(journal.path, move, places)
+    for directory in journal.directories:
+        if not any(is_inside(directory, one) for one in trusted):
+            raise _stranger(journal.path, directory)
 
 
-def _leftovers(journal: Journal) -> Iterator[str]:
-    """What is of no use once everything is back: unfinished files, and second copies of originals."""
-    for move in (move for stage in journal.stages for move in stage):
-        for path in (move.temporary, move.step.path + _TEMPORARY, move.backup):
-            if path is not None and os.path.lexists(path):
-                yield path
+def _directories_below(root: str) -> list[str]:
+    return [os.path.realpath(entry.path) for entry in os.scandir(root) if entry.is_dir()]
 
 
-def _reversal(move: Move) -> Reversal | None:
-    if move.step.action is Action.RENAME:
-        return _undo_rename(move)
-    if move.step.action is Action.REMOVE:
-        return _undo_remove(move)
-    if move.step.action is Action.PURGE:
-        raise Refused(f"{move.step.path}: was unlinked for good")
-    return _undo_write(move)
+@dataclass(slots=True)
+class _Places:
+    """Where a journal may lead: the log directory, what lies right below it, and what the user named."""
+
+    root: str
+    trusted: list[str]
+    _linked: set[str] | None = None
+
+    def holds(self, path: str, *, is_kept: bool) -> bool:
+        directory = os.path.dirname(path)
+        if directory == self.root or os.path.dirname(directory) == self.root:
+            return True
+        if is_kept and any(is_inside(directory, one) for one in self.trusted):
+            return True
+        if self._linked is None:
+            self._linked = set(_directories_below(self.root))
+        return directory in self._linked
 
 
-def _foreseen(move: Move, is_earlier: bool) -> Reversal | None:
-    """The same, where a later stage may still be in the way: what is there now is not what will be."""
+def _confine_move(journal: str, move: Move, places: _Places) -> None:
+    is_moved_away = move.step.action is Action.REMOVE
+    wanted = (
+        (move.step.path, False),
+        (move.step.target, is_moved_away),
+        (move.temporary, False),
+        (move.backup, True),
+    )
+    for path, is_kept in wanted:
+        if path is not None and not places.holds(path, is_kept=is_kept):
+            raise _stranger(journal, path)
+
+
+def _stranger(journal: str, path: str) -> Refused:
+    return Refused(
+        f"{journal}: leads to {path}, outside of its log directory: only if you know that originals were "
+        "kept there, name that directory with --backup-dir"
+    )
+
+
+def is_torn_journal(path: str) -> bool:
+    """Whether a file is the beginning of a journal's first line: its run was killed before anything."""
+    beginning = b'{"journal":'
     try:
-        return _reversal(move)
-    except Refused:
-        if not is_earlier or move.step.action is Action.PURGE:
-            raise
-        return Reversal(move.step.path, "bring back what was there before", _nothing)
+        with Disk().open_to_read(path) as file:
+            size = file.stat().st_size
+            start = file.read_at(0, len(beginning))
+            if start != beginning[: len(start)] or size > _LARGEST:
+                return False
+            return b"\n" not in file.read_at(0, size)
+    except OSError:
+        return False
 
 
-def _nothing(_files: Files) -> None:
-    """What is only shown does nothing."""
-
-
-def _undo_write(move: Move) -> Reversal | None:
-    path, backup = move.step.path, move.backup
-    is_ours = move.after is not None and _content(path) == move.after
-    if backup is None:
-        if not os.path.lexists(path):
-            return None
-        _refuse_unless(is_ours, path)
-        return Reversal(path, "remove what was made", _unlinker(path))
-    if not os.path.lexists(backup):
-        if is_ours and _state(path) != move.before:
-            raise Refused(f"{path}: the original, {backup}, is gone: it cannot be brought back")
-        return None
-    if not is_ours:
-        _refuse_unless(_state(path) == move.before, path)
-        return None
-    return Reversal(path, "bring the original back", _restorer(backup, path))
-
-
-def _undo_remove(move: Move) -> Reversal | None:
-    path, backup = move.step.path, move.backup
-    if backup is None:
-        return None
-    if os.path.lexists(path):
-        _refuse_unless(_state(path) == move.before, path)
-        return None
-    if not os.path.lexists(backup):
-        raise Refused(f"{path}: the original, {backup}, is gone: it cannot be brought back")
-    return Reversal(path, "bring it back", _restorer(backup, path))
-
-
-def _undo_rename(move: Move) -> Reversal | None:
-    path, target = move.step.path, move.step.target
-    assert target is not None
-    if os.path.lexists(path):
-        return None
-    # A file that the plan wrote itself has no state before; it is looked at where that is undone.
-    is_as_it_was = os.path.lexists(target) if move.before is None else _state(target) == move.before
-    _refuse_unless(is_as_it_was, target)
-    return Reversal(path, f"rename it back from {os.path.basename(target)}", _renamer(target, path))
-
-
-def _refuse_unless(condition: bool, path: str) -> None:
-    if not condition:
-        raise Refused(f"{path}: was changed since: going back would lose what was written meanwhile")
-
-
-def _unlinker(path: str) -> Callable[[Files], None]:
-    return lambda files: files.unlink(path)
-
-
-def _renamer(source: str, target: str) -> Callable[[Files], None]:
-    return lambda files: files.rename(source, target)
-
-
-def _restorer(backup: str, path: str) -> Callable[[Files], None]:
-    def restore(files: Files) -> None:
-        if os.path.dirname(backup) == os.path.dirname(path):
-            files.rename(backup, path)
-            return
-        beside = path + _TEMPORARY
-        if os.path.lexists(beside):
-            files.unlink(beside)
-        keep_copy(backup, beside, files)
-        files.rename(beside, path)
-
-    return restore
-
-
-def _state(path: str) -> tuple[int, int] | None:
+def is_regular(path: str, files: Files) -> bool:
+    """Whether there is a file of this name, and no link, pipe or directory."""
     try:
-        found = os.stat(path)
+        return stat.S_ISREG(files.stat(path).st_mode)
     except FileNotFoundError:
-        return None
-    return found.st_size, found.st_mtime_ns
-
-
-def _content(path: str) -> tuple[int, int] | None:
-    """Size and CRC-32C of a file; None where there is none."""
-    try:
-        with open(path, "rb") as file:
-            size = crc = 0
-            while piece := file.read(CHUNK):
-                size += len(piece)
-                crc = crc32c(piece, crc)
-    except FileNotFoundError:
-        return None
-    return size, crc
+        return False

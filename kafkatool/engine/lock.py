@@ -6,12 +6,14 @@ descriptor of the file gives it up: while we hold it, nobody here may probe it.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
-from kafkatool.engine.fs import Files
+from kafkatool.engine.fs import NEW_FILE_MODE, Files
 from kafkatool.engine.remote import is_remote
 from kafkatool.errors import Refused
 
@@ -21,6 +23,9 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 # A running broker writes its high watermarks every five seconds.
 ALIVE_MS = 60_000
 _LEVELS = 3  # a file, its partition directory, the log directory
+# A lock that we make has a bit of its mode set that means nothing on a file: so one that a killed run of ours
+# left behind is known, from the very moment it is made.
+_OUR_MODE = NEW_FILE_MODE | stat.S_ISVTX
 
 
 def broker_is_alive(path: str) -> bool:
@@ -30,7 +35,11 @@ def broker_is_alive(path: str) -> bool:
     """
     if is_remote(path):
         return False
-    directory = os.path.abspath(path)
+    # A partition may be a link into another log directory.
+    return any(_is_held_above(one) for one in {os.path.abspath(path), os.path.realpath(path)})
+
+
+def _is_held_above(directory: str) -> bool:
     for _ in range(_LEVELS):
         if os.path.lexists(os.path.join(directory, LOCK_FILE)):
             return lock_holder(directory) is not None
@@ -45,7 +54,7 @@ def lock_holder(log_dir: str) -> int | None:
     # struct flock: type, whence, start, length (0: to the end), pid of the holder
     question = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
-        fd = os.open(os.path.join(log_dir, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
+        fd = _open_lock(os.path.join(log_dir, LOCK_FILE), os.O_RDONLY)
     except OSError:
         return None
     try:
@@ -56,6 +65,17 @@ def lock_holder(log_dir: str) -> int | None:
         os.close(fd)
     kind, *_, pid = struct.unpack("hhqqi4x", answer)
     return None if kind == fcntl.F_UNLCK else max(0, pid)
+
+
+def _open_lock(path: str, flags: int) -> int:
+    """Open a lock file without ever waiting; raise OSError for a pipe, a device or a directory."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # merely opening a device may do something
+        raise OSError(errno.EINVAL, "is not a regular file", path)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "is not a regular file", path)
+    return fd
 
 
 def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:
@@ -82,23 +102,37 @@ def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:
 def hold_lock(log_dir: str, files: Files) -> Iterator[None]:
     """Keep brokers out while the block runs, with the lock that they take themselves.
 
-    A `.lock` that was missing is made, and removed at the end. Raises Refused if somebody else holds it.
+    A `.lock` that was missing is made, and removed at the end, also one that a killed run of ours left.
+    Raises Refused if somebody else holds it.
     """
     import fcntl
 
     path = os.path.join(log_dir, LOCK_FILE)
-    made = not os.path.lexists(path)
-    if made:
-        files.create(path).close()
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    if not os.path.lexists(path):
+        files.create(path, mode=_OUR_MODE).close()
+    try:
+        fd = _open_lock(path, os.O_RDWR)
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}: whether a broker uses the directory is unknown") from None
+    is_ours = bool(os.fstat(fd).st_mode & stat.S_ISVTX)
     try:
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            made = False
+            is_ours = False
             raise Refused(f"{log_dir}: a broker has just been started on it ({LOCK_FILE} is held)") from None
         yield
     finally:
-        if made:
-            files.unlink(path)
+        if is_ours:
+            with suppress(FileNotFoundError):
+                files.unlink(path)
         os.close(fd)
+
+
+@contextmanager
+def hold_locks(log_dirs: Iterable[str], files: Files) -> Iterator[None]:
+    """Hold the lock of every one of these log directories, or of none."""
+    with ExitStack() as held:
+        for log_dir in log_dirs:
+            held.enter_context(hold_lock(log_dir, files))
+        yield

@@ -68,9 +68,13 @@ class FileEntry:
     offset: int | None
     size: int
     allocated: int
-    modified_ms: int
+    modified_ns: int
     identity: tuple[int, int]
     link_count: int
+
+    @property
+    def modified_ms(self) -> int:
+        return self.modified_ns // 1_000_000
 
     @property
     def is_leftover(self) -> bool:
@@ -389,7 +393,7 @@ def file_entry(path: str, found: os.stat_result) -> FileEntry:
         offset=offset,
         size=found.st_size,
         allocated=found.st_blocks * _BLOCK,
-        modified_ms=found.st_mtime_ns // 1_000_000,
+        modified_ns=found.st_mtime_ns,
         identity=(found.st_dev, found.st_ino),
         link_count=found.st_nlink,
     )

@@ -67,13 +67,14 @@ def plan_deletion(
     epochs = tuple(step for one in doomed for step in _epochs(one, guest))
     stages = tuple(stage for stage in (news, *removals, epochs) if stage)
     ends = tuple(NewEnd(one.partition.path, one.facts.log_end, one.checkpointed_start or 0) for one in doomed)
-    return Plan(COMMAND, log_dir, stages, ends)
+    directories = tuple(_move_directories(doomed, move_to)) if move_to is not None else ()
+    return Plan(COMMAND, log_dir, stages, ends, directories=directories)
 
 
-def move_directories(judged: Iterable[Judged], move_to: str) -> list[str]:
+def _move_directories(doomed: Sequence[Judged], move_to: str) -> list[str]:
     """The directories that must be there before segments can be moved, outermost first."""
-    wanted = [os.path.join(move_to, one.partition.directory) for one in judged if one.outcome.deleted]
-    return [path for path in ([move_to, *wanted] if wanted else []) if not os.path.isdir(path)]
+    wanted = [os.path.join(move_to, one.partition.directory) for one in doomed]
+    return [move_to, *wanted] if wanted else []
 
 
 def _removals(one: Judged, move_to: str | None) -> Iterator[tuple[Step, ...]]:

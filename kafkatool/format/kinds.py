@@ -130,7 +130,8 @@ BY_EXTENSION = {
 }
 ALL = (*BY_EXTENSION.values(), *BY_NAME.values(), BACKUP, UNKNOWN)
 
-_BACKUP = re.compile(r".+\.kafkatool-[0-9]+")
+# What a run of ours keeps or makes carries the run's random id; earlier versions used small numbers.
+_BACKUP = re.compile(r"(.+)\.kafkatool-([0-9a-f]{12}|[0-9]+)((?:\.undo)?\.tmp)?")
 _CACHED_REMOTELY = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
@@ -146,6 +147,20 @@ def kind_of(name: str) -> NamedFile:
     if kind is None or offset is None:
         return NamedFile(UNKNOWN, state, None)
     return NamedFile(kind, state, offset)
+
+
+class KeptName(NamedTuple):
+    """The name of a file that a run of ours made: an original that it keeps, a journal, or a temporary."""
+
+    original: str
+    run: str
+    is_temporary: bool
+
+
+def parse_kept_name(name: str) -> KeptName | None:
+    """Tell whose a file is that was made by applying a plan; None where it is no such file."""
+    found = _BACKUP.fullmatch(name)
+    return KeptName(found[1], found[2], found[3] is not None) if found else None
 
 
 def _offset(kind: FileKind, stem: str) -> int | None:

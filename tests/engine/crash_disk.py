@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkatool.engine.fs import NEW_FILE_MODE, Disk, File, Files
+from kafkatool.engine.fs import NEW_FILE_MODE, Disk, File, Files, ReadOnlyFile
 from kafkatool.format.primitives import Buffer
 
 Keep = Callable[[], bool]
@@ -114,6 +114,12 @@ class CrashDisk:
 
     # --- the Files interface ------------------------------------------------------------------------
 
+    def stat(self, path: str) -> os.stat_result:
+        return self._disk.stat(path)
+
+    def open_to_read(self, path: str) -> ReadOnlyFile:
+        return self._disk.open_to_read(path)
+
     def open(self, path: str) -> File:
         return self._guarded(self._file(path), self._disk.open(path))
 
@@ -189,6 +195,10 @@ class CrashDisk:
         """Numbered, and done; which owner survives is not told apart."""
         self._end(self._begin(f"set_owner {self._short(path)}"))
         self._disk.set_owner(path, uid, gid)
+
+    def set_attribute(self, path: str, name: str, value: bytes) -> None:
+        self._end(self._begin(f"set_attribute {self._short(path)}"))
+        self._disk.set_attribute(path, name, value)
 
     def free_space(self, path: str) -> int:
         return self._disk.free_space(path)

@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kafkatool.engine.applying import apply
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import records
-from kafkatool.engine.plan import Applying, apply
+from kafkatool.engine.plan import Applying
 from kafkatool.engine.source import Guest
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 

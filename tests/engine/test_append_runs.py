@@ -141,12 +141,12 @@ class _WatchedDisk(Disk):
         self.synced: list[tuple[str, int]] = []
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
-        return _WatchedFile(self, path, mode)
+        return _WatchedFile(self, path, self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
 
 
 class _WatchedFile(DiskFile):
-    def __init__(self, disk: _WatchedDisk, path: str, mode: int) -> None:
-        super().__init__(path, os.O_CREAT | os.O_EXCL, mode)
+    def __init__(self, disk: _WatchedDisk, path: str, fd: int) -> None:
+        super().__init__(path, fd)
         self._synced = disk.synced
 
     def sync(self) -> None:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.applying import apply
 from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Compacted, Work, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition
 from kafkatool.engine.fs import Disk
-from kafkatool.engine.journal import read_journal, undo
-from kafkatool.engine.plan import Applying, Plan, apply
+from kafkatool.engine.journal import read_journal
+from kafkatool.engine.plan import Applying, Plan
 from kafkatool.engine.source import Guest
+from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import read_offset_checkpoint
 from tests.engine.compaction_logs import ROOM, TIME, CleanLog, read_batches

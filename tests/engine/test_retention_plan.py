@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.applying import apply
 from kafkatool.engine.fs import Disk
-from kafkatool.engine.journal import plan_undo, read_journal, undo
+from kafkatool.engine.journal import read_journal
 from kafkatool.engine.logdir import read_log_dir, read_partition
-from kafkatool.engine.plan import Applying, apply
+from kafkatool.engine.plan import Applying
 from kafkatool.engine.retention import Decision, LogFacts, TimeSource
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.retention_forecast import forecast, ingest_rate
 from kafkatool.engine.retention_free import changes_that_free
 from kafkatool.engine.retention_logs import Judged, Judging, judge
-from kafkatool.engine.retention_plan import move_directories, plan_deletion, plan_purge, refuse_guesses
+from kafkatool.engine.retention_plan import plan_deletion, plan_purge, refuse_guesses
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.source import Guest
+from kafkatool.engine.undo import plan_undo, undo
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file
@@ -161,19 +163,19 @@ def test_segments_are_moved_to_a_place_of_their_own_and_come_back(
         request.addfinalizer(lambda: shutil.rmtree(elsewhere, ignore_errors=True))
     before = read_tree(log_dir)
     found = judged(log_dir, now_ms=START_MS + 29_003, retention_ms="1")
-    for directory in move_directories(found, str(elsewhere)):
-        os.mkdir(directory)
     plan = plan_deletion(str(log_dir), found, GUEST, LATER, str(elsewhere))
     journal = apply(plan, Disk(), HOW)
     moved = read_tree(elsewhere)
     assert moved == {name: data for name, data in before.items() if name in moved}
     assert set(moved) == {f"orders-0/{segment_file(0, end)}" for end in (".log", ".index", ".timeindex")}
     assert not set(moved) & set(read_tree(log_dir))
-    undo(read_journal(journal), Disk(), offline=True, now_ms=LATER)
+    with pytest.raises(Refused, match="outside of its log directory"):
+        read_journal(journal)
+    undo(read_journal(journal, [str(elsewhere)]), Disk(), offline=True, now_ms=LATER)
     assert read_tree(log_dir) == {
         name: data for name, data in before.items() if name != ".kafka_cleanshutdown"
     }
-    assert read_tree(elsewhere) == {}
+    assert not elsewhere.exists() or not list(elsewhere.iterdir())
 
 
 def test_nothing_is_deleted_by_a_guess(log_dir: Path) -> None:
@@ -212,7 +214,7 @@ def test_what_was_deleted_long_ago_is_unlinked_for_good(log_dir: Path) -> None:
     journal = read_journal(apply(plan, Disk(), HOW))
     assert not path.exists()
     with pytest.raises(Refused, match="unlinked for good"):
-        plan_undo(journal)
+        plan_undo(journal, Disk())
 
 
 # --- looking ahead ----------------------------------------------------------------------------------------

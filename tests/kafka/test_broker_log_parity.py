@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import pytest
 
+from kafkatool.engine.applying import apply
 from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.log_loading import Opening
 from kafkatool.engine.log_reading import records
 from kafkatool.engine.logdir import read_partition
-from kafkatool.engine.plan import Applying, apply
+from kafkatool.engine.plan import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovering
 from kafkatool.engine.source import Guest

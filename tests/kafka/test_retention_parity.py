@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.applying import apply
 from kafkatool.engine.cluster_view import read_cluster_view
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.logdir import PartitionState, read_log_dir
-from kafkatool.engine.plan import Applying, apply
+from kafkatool.engine.plan import Applying
 from kafkatool.engine.retention import Decision, Rule
 from kafkatool.engine.retention_logs import Judged, Judging, judge
 from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses

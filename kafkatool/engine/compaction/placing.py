@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from shlex import quote
 
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.fs import Files
@@ -91,7 +92,8 @@ def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, 
     removed = tuple(remove(os.path.join(source, name), "cleaned") for name in names)
     checkpoint = _checkpoint_step(log_dir, partition, done.passes[-1].cleaned.end_offset, guest)
     stages = (tuple(cleaned), *swapped, removed, *final, (checkpoint,))
-    return Plan("compact", log_dir, stages)
+    go_on = f"kafkatool recover {quote(os.path.abspath(source))} --apply finishes it; then compact again"
+    return Plan("compact", log_dir, stages, go_on=go_on)
 
 
 def _files_of(directory: str, base: int) -> list[str]:

@@ -1,0 +1,114 @@
+"""What runs that were killed left behind: open journals, temporary files, work directories.
+
+Nothing of it does harm, and nobody but us will ever remove it. What is provably ours and of no use to anyone
+goes with the next `--apply`: temporary files whose journal is here, journals of runs that changed nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kafkatool.engine.applying import undo_command
+from kafkatool.engine.fs import Files
+from kafkatool.engine.journal import Journal, is_torn_journal, read_journal
+from kafkatool.engine.work_directory import left_work_directories, remove_work_directory
+from kafkatool.errors import KafkatoolError
+from kafkatool.format.kinds import parse_kept_name
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something that a run left; `is_waste` if the next `--apply` may remove it."""
+
+    path: str
+    what: str
+    is_waste: bool
+    is_directory: bool = False
+
+
+def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | None = None) -> list[Leftover]:
+    """Return what lies in a log directory, in these partitions of it, and where originals are kept."""
+    homes = {os.path.realpath(one) for one in (log_dir, *directories, *([backup_dir] if backup_dir else []))}
+    kept = [name for home in sorted(homes) for name in _kept_files(home)]
+    runs = {run for _path, run, is_temporary in kept if not is_temporary}
+    found: list[Leftover] = []
+    journals: dict[str, Journal] = {}
+    for path, run, is_temporary in kept:
+        if not is_temporary and _is_called_like_a_journal(path):
+            with suppress(KafkatoolError):
+                journals[run] = read_journal(path, [backup_dir] if backup_dir else [])
+            found += _judge_journal(path, run, journals.get(run), kept)
+    for path, run, is_temporary in kept:
+        if is_temporary:
+            found.append(_judge_temporary(path, run in journals, run in runs))
+    found += [
+        Leftover(path, "the work directory of a compact that was killed", is_waste=is_ours, is_directory=True)
+        for path, is_ours in left_work_directories(log_dir)
+    ]
+    return found
+
+
+def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
+    """Remove what is of no use, under the lock of the log directory; returns what went."""
+    gone = []
+    # Journals last: they are what proves that the others are ours.
+    for one in sorted(leftovers, key=lambda one: _is_called_like_a_journal(one.path)):
+        if not one.is_waste:
+            continue
+        if one.is_directory:
+            remove_work_directory(one.path)
+        else:
+            files.unlink(one.path)
+        gone.append(one.path)
+    for directory in sorted({os.path.dirname(path) for path in gone if not path.endswith(os.sep)}):
+        with suppress(KafkatoolError):  # beside the log directory
+            files.sync_directory(directory)
+    return gone
+
+
+def _kept_files(home: str) -> Iterator[tuple[str, str, bool]]:
+    """The regular files of ours in a directory: path, run, whether it is a temporary one."""
+    try:
+        with os.scandir(home) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                named = parse_kept_name(entry.name)
+                if named is not None and entry.is_file(follow_symlinks=False):
+                    yield os.path.join(home, entry.name), named.run, named.is_temporary
+    except OSError:
+        return
+
+
+def _is_called_like_a_journal(path: str) -> bool:
+    """Journals are called after commands, and originals after files, which have a dot or a number."""
+    named = parse_kept_name(os.path.basename(path))
+    return named is not None and named.original.replace("-", "").isalpha() and named.original.islower()
+
+
+def _judge_journal(
+    path: str, run: str, journal: Journal | None, kept: list[tuple[str, str, bool]]
+) -> Iterator[Leftover]:
+    if journal is None:
+        others = [one for one, other, _is_temporary in kept if other == run and one != path]
+        if is_torn_journal(path) and not others:
+            yield Leftover(
+                path, "the beginning of a journal: its run was killed before it did anything", True
+            )
+        return
+    if journal.is_open:
+        back = undo_command(journal.command, path)
+        where = f"stage {journal.reached + 1} of {len(journal.stages)}"
+        yield Leftover(path, f"a run of {journal.command} ended in {where}; to go back: {back}", False)
+    elif journal.reached < 0 and not journal.is_undone:
+        what = f"the journal of a run of {journal.command} that was ended before it changed anything"
+        yield Leftover(path, what, is_waste=journal.run is not None)
+
+
+def _judge_temporary(path: str, has_journal: bool, has_others: bool) -> Leftover:
+    if has_journal:
+        return Leftover(path, "a temporary file of a run that was killed", is_waste=True)
+    where = "beside" if has_others else "here"
+    what = f"a temporary file of a run whose journal is not {where}: with --backup-dir, it is where that was"
+    return Leftover(path, what, is_waste=False)

@@ -1,0 +1,309 @@
+"""Change back what a plan changed.
+
+The whole way back is worked out before the first step of it, stage by stage, over the names as they will be:
+so everything that goes is shown, and what stands in the way is known before anything is done. A file that is
+neither what the plan found nor what it wrote stops it. Nothing is unlinked but what the journal's own stages
+made (same size, time and CRC-32C as written down), temporary files of its run, and second copies of originals
+that are back, byte for byte. It may be repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
+from kafkatool.engine.copying import Looks, are_same, content_of, keep_copy
+from kafkatool.engine.fs import Files
+from kafkatool.engine.journal import Found, Journal, JournalWriter, Move, is_inside, is_regular, kept_suffix
+from kafkatool.engine.lock import hold_locks, refuse_if_in_use
+from kafkatool.engine.owners import ConfinedDisk
+from kafkatool.engine.plan import Action, drop_clean_marker
+from kafkatool.errors import KafkatoolError, Refused
+
+# What a volume of another kind may round times to.
+_COARSEST_TIME_NS = 2_000_000_000
+
+Act = Callable[[Files], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """One change back."""
+
+    path: str
+    what: str
+    act: Act
+    is_removal: bool = False
+
+
+@dataclass(slots=True)
+class WayBack:
+    """What undoing a journal will do: stages in their order, then what is of no use any more."""
+
+    stages: list[list[Reversal]] = field(default_factory=list)
+    cleaning: list[Reversal] = field(default_factory=list)
+
+    @property
+    def changes(self) -> list[Reversal]:
+        return [one for stage in self.stages for one in stage]
+
+    @property
+    def all(self) -> list[Reversal]:
+        return [*self.changes, *self.cleaning]
+
+
+def disk_for_undo(journal: Journal) -> Files:
+    """Return the Files that reach only what the journal is about, as the owners of the directories."""
+    outside = [os.path.dirname(move.backup) for stage in journal.stages for move in stage if move.backup]
+    homes = [os.path.dirname(journal.path), *(os.path.dirname(one) for one in journal.directories)]
+    wanted = {*_log_dirs(journal), *outside, *homes}
+    inside = {one for one in wanted if is_inside(one, journal.root)}
+    return ConfinedDisk(one for one in {journal.root, *(wanted - inside)} if os.path.isdir(one))
+
+
+def _log_dirs(journal: Journal) -> list[str]:
+    """The log directories in which something was changed, its own first; others are reached by links."""
+    homes = {os.path.dirname(move.step.path) for stage in journal.stages for move in stage}
+    return [
+        journal.root,
+        *sorted({os.path.dirname(one) for one in homes if not is_inside(one, journal.root)}),
+    ]
+
+
+def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: Stop | None = None) -> int:
+    """Change back what a plan changed; returns the number of changes. Raises Refused like apply."""
+    stop = stop or Never()
+    log_dirs = _log_dirs(journal)
+    for log_dir in log_dirs:
+        refuse_if_in_use(log_dir, offline=offline, now_ms=now_ms)
+    with hold_locks(log_dirs, files):
+        way = plan_undo(journal, files)
+        stop.hold_back(journal.path)
+        if way.changes:
+            for log_dir in log_dirs:
+                drop_clean_marker(log_dir, files)
+        try:
+            _go(journal, way, files, stop)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            again = undo_command(journal.command, journal.path)
+            raise KafkatoolError(f"{where}{error.strerror}; to go on: {again}") from error
+    return len(way.changes)
+
+
+def _go(journal: Journal, way: WayBack, files: Files, stop: Stop) -> None:
+    for number, stage in enumerate(way.stages):
+        if stop.is_wanted() and number:
+            again = undo_command(journal.command, journal.path)
+            raise Stopped(
+                f"{journal.path}: stopped after {number} of {len(way.stages)} stages; to go on: {again}"
+            )
+        _act(stage, files)
+    if not journal.is_undone:
+        _act(way.cleaning, files)
+        JournalWriter(journal.path, files).tell_undone()
+
+
+def _act(backwards: list[Reversal], files: Files) -> None:
+    """Take some steps back; they are on the disk when this returns."""
+    for back in backwards:
+        back.act(files)
+    for directory in sorted({os.path.dirname(back.path) for back in backwards}):
+        files.sync_directory(directory)
+
+
+# --- the way back ---------------------------------------------------------------------------------------
+
+
+def plan_undo(journal: Journal, files: Files) -> WayBack:
+    """Work out what would be changed back now, the last step first; nothing where all is as it was before.
+
+    Raises Refused where a file was changed since, or an original is gone.
+    """
+    if journal.is_undone:
+        return WayBack()
+    return _Planning(journal, files).way()
+
+
+class _Planning:
+    """The way back over names as they will be; every file is looked at where it is now."""
+
+    def __init__(self, journal: Journal, files: Files) -> None:
+        self._journal, self._files = journal, files
+        self._names = Names(files)
+        self._copies: dict[str, str] = {}
+        """Originals that are back, and what is still kept of each."""
+
+    def way(self) -> WayBack:
+        stages = [[back for move in stage for back in self._reversal(move)] for stage in self._journal.begun]
+        cleaning = [*self._temporaries(), *(_second_copy(kept, path) for path, kept in self._copies.items())]
+        cleaning += [
+            Reversal(path, "remove the directory, if it is empty", _directory_remover(path), is_removal=True)
+            for path in reversed(self._journal.directories)
+            if os.path.isdir(path)
+        ]
+        return WayBack([stage for stage in stages if stage], cleaning)
+
+    def _temporaries(self) -> Iterator[Reversal]:
+        for move in (move for stage in self._journal.stages for move in stage):
+            for path in (move.temporary, self._undo_temporary(move.step.path)):
+                if path is not None and is_regular(path, self._files) and self._is_our_temporary(path, move):
+                    yield Reversal(path, "remove what was written beside", _unlinker(path), is_removal=True)
+
+    def _is_our_temporary(self, path: str, move: Move) -> bool:
+        """By its name, which no other run has; names of the first version were used again by later runs."""
+        return self._journal.run is not None or self._is_written(path, move)
+
+    def _undo_temporary(self, path: str) -> str | None:
+        return None if self._journal.run is None else f"{path}{kept_suffix(self._journal.run)}.undo.tmp"
+
+    def _reversal(self, move: Move) -> Iterator[Reversal]:
+        action = move.step.action
+        if action is Action.PURGE:
+            raise Refused(f"{move.step.path}: was unlinked for good")
+        if action is Action.RENAME:
+            return self._undo_rename(move)
+        return self._undo_write(move) if action is Action.WRITE else self._undo_remove(move)
+
+    def _undo_rename(self, move: Move) -> Iterator[Reversal]:
+        path, target = move.step.path, move.step.target
+        assert target is not None
+        if self._names.source(path) is not None:
+            # A file that the plan wrote itself has no state before; it is looked at where that is undone.
+            self._refuse_unless(move.before is None or self._is_as_before(path, move), path)
+            return
+        self._refuse_unless(self._names.source(target) is not None, path)
+        self._refuse_unless(move.before is None or self._is_as_before(target, move), target)
+        self._names.rename(target, path)
+        if target in self._copies:
+            self._copies[path] = self._copies.pop(target)
+        yield Reversal(path, f"rename it back from {os.path.basename(target)}", _renamer(target, path))
+
+    def _undo_write(self, move: Move) -> Iterator[Reversal]:
+        path, backup = move.step.path, move.backup
+        is_ours = self._is_written(path, move)
+        if backup is None:
+            if self._names.source(path) is not None:
+                self._refuse_unless(is_ours, path)
+                self._names.remove(path)
+                yield Reversal(path, "remove what was made", _unlinker(path), is_removal=True)
+            return
+        if self._names.source(backup) is None:
+            if not self._is_as_before(path, move):
+                self._refuse_unless(is_ours, path)
+                raise self._gone(path, backup)
+        elif is_ours and self._is_as_before(backup, move):
+            yield self._restore(move, "bring the original back")
+        else:
+            self._refuse_unless(self._is_as_before(path, move), backup if is_ours else path)
+            self._drop_second_copy(move)
+
+    def _undo_remove(self, move: Move) -> Iterator[Reversal]:
+        path, backup = move.step.path, move.backup
+        if backup is None:
+            return
+        if self._names.source(path) is not None:
+            self._refuse_unless(self._is_as_before(path, move), path)
+            self._drop_second_copy(move)
+            return
+        if self._names.source(backup) is None:
+            raise self._gone(path, backup)
+        self._refuse_unless(self._is_as_before(backup, move), backup)
+        yield self._restore(move, "bring it back")
+
+    def _restore(self, move: Move, what: str) -> Reversal:
+        path, backup = move.step.path, move.backup
+        assert backup is not None
+        if os.path.dirname(backup) == os.path.dirname(path):
+            self._names.rename(backup, path)
+            return Reversal(path, what, _renamer(backup, path))
+        beside = self._undo_temporary(path) or f"{path}.undo.tmp"
+        self._names.copy(backup, path)
+        self._copies[path] = backup
+        return Reversal(path, what, _restorer(backup, beside, path, move.before))
+
+    def _drop_second_copy(self, move: Move) -> None:
+        """The original is in its place: what is kept of it is of no use, if it is the same."""
+        path, backup = move.step.path, move.backup
+        source = self._names.source(path)
+        if backup is None or source is None or not is_regular(backup, self._files):
+            return
+        if are_same(source, backup, self._files):
+            self._copies[path] = backup
+
+    def _is_written(self, path: str, move: Move) -> bool:
+        """Whether a file is what the step wrote."""
+        source, after = self._names.source(path), move.after
+        if source is None or after is None or not is_regular(source, self._files):
+            return False
+        found = self._files.stat(source)
+        if found.st_size != after.size or after.mtime_ns not in (None, found.st_mtime_ns):
+            return False
+        return content_of(source, self._files) == (after.size, after.crc)
+
+    def _is_as_before(self, path: str, move: Move) -> bool:
+        """Whether a file is what the step found; a copy on another volume may have a coarser time."""
+        source, before = self._names.source(path), move.before
+        if source is None or before is None or not is_regular(source, self._files):
+            return False
+        found = self._files.stat(source)
+        is_beside = os.path.dirname(source) == os.path.dirname(move.step.path)
+        tolerated = 1 if is_beside else _COARSEST_TIME_NS
+        if found.st_size != before.size or abs(found.st_mtime_ns - before.mtime_ns) >= tolerated:
+            return False
+        return before.crc is None or content_of(source, self._files)[1] == before.crc
+
+    def _refuse_unless(self, condition: bool, path: str) -> None:
+        if not condition:
+            raise Refused(f"{path}: was changed since: going back would lose what was written meanwhile")
+
+    def _gone(self, path: str, backup: str) -> Refused:
+        return Refused(f"{path}: the original, {backup}, is gone: it cannot be brought back")
+
+
+# --- acts -----------------------------------------------------------------------------------------------
+
+
+def _unlinker(path: str) -> Act:
+    return lambda files: files.unlink(path)
+
+
+def _renamer(source: str, target: str) -> Act:
+    return lambda files: files.rename(source, target)
+
+
+def _directory_remover(path: str) -> Act:
+    def remove(files: Files) -> None:
+        with suppress(OSError):  # somebody put something there
+            files.remove_directory(path)
+
+    return remove
+
+
+def _second_copy(backup: str, path: str) -> Reversal:
+    def remove(files: Files) -> None:
+        if is_regular(backup, files) and is_regular(path, files) and are_same(path, backup, files):
+            files.unlink(backup)
+
+    what = f"remove the second copy of {os.path.basename(path)}"
+    return Reversal(backup, what, remove, is_removal=True)
+
+
+def _restorer(backup: str, beside: str, path: str, before: Found | None) -> Act:
+    def restore(files: Files) -> None:
+        if is_regular(beside, files):
+            files.unlink(beside)
+        keep_copy(backup, beside, files, _looks(before))
+        files.rename(beside, path)
+
+    return restore
+
+
+def _looks(before: Found | None) -> Looks | None:
+    """What the journal knows of an original; those of the first version know too little."""
+    if before is None or before.mode is None or before.uid is None or before.gid is None:
+        return None
+    return Looks(before.mode, before.uid, before.gid, before.mtime_ns)
