@@ -313,13 +313,13 @@ def _confine(journal: Journal, owner: int, outside: Iterable[str]) -> None:
         raise KafkatoolError(f"{journal.path}: the log directory {journal.root} is not there")
     root = journal.root = os.path.realpath(journal.root)
     trusted = [os.path.realpath(one) for one in outside]
+    if home != root and owner not in (os.geteuid(), os.stat(root).st_uid):
+        raise Refused(
+            f"{journal.path}: belongs to user {owner}, and the log directory that it names, {root}, to "
+            "somebody else: it is not obeyed"
+        )
     if not is_inside(home, root):
         trusted.append(home)
-        if owner not in (os.geteuid(), os.stat(root).st_uid):
-            raise Refused(
-                f"{journal.path}: belongs to user {owner}, and the log directory that it names, {root}, to "
-                "somebody else: it is not obeyed"
-            )
     elif home not in (root, *_directories_below(root)):
         raise Refused(f"{journal.path}: names a log directory that it does not lie in: {root}")
     places = _Places(root, trusted)

@@ -71,16 +71,23 @@ class ConfinedDisk(Disk):
     @contextmanager
     def _at(self, path: str) -> Iterator[tuple[int | None, str]]:
         root, inside = self._place(path)
-        with acting_as(self._owners[root]), ExitStack() as opened:
-            at = _open_directory(root, None, opened)
-            for name in inside[:-1]:
-                at = _open_directory(name, at, opened)
-            yield at, inside[-1] if inside else "."
+        try:
+            with ExitStack() as opened:
+                # The way there is the user's: a copy may lie where its owner may not go.
+                at = _open_directory(root, None, opened)
+                opened.enter_context(acting_as(self._owners[root]))
+                for name in inside[:-1]:
+                    at = _open_directory(name, at, opened)
+                yield at, inside[-1] if inside else "."
+        except OSError as error:
+            if not os.path.isabs(str(error.filename)):
+                error.filename = path
+            raise
 
     def _place(self, path: str) -> tuple[str, list[str]]:
-        """The confining directory that a path is in, the innermost of them, and the names below it."""
+        """The innermost confining directory that a path is in, or else is itself, and the names below it."""
         parts = os.path.abspath(path).split(os.sep)
-        for count in range(len(parts), 0, -1):
+        for count in (*range(len(parts) - 1, 0, -1), len(parts)):
             root = os.sep.join(parts[:count]) or os.sep
             if root in self._owners:
                 return root, parts[count:]

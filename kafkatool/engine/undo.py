@@ -112,7 +112,8 @@ def _act(backwards: list[Reversal], files: Files) -> None:
     for back in backwards:
         back.act(files)
     for directory in sorted({os.path.dirname(back.path) for back in backwards}):
-        files.sync_directory(directory)
+        if os.path.isdir(directory):  # not one that went with the rest
+            files.sync_directory(directory)
 
 
 # --- the way back ---------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class _Planning:
         for move in (move for stage in self._journal.stages for move in stage):
             for path in (move.temporary, self._undo_temporary(move.step.path)):
                 if path is not None and is_regular(path, self._files) and self._is_our_temporary(path, move):
-                    yield Reversal(path, "remove what was written beside", _unlinker(path), is_removal=True)
+                    yield Reversal(path, "remove what was written beside", _sweeper(path), is_removal=True)
 
     def _is_our_temporary(self, path: str, move: Move) -> bool:
         """By its name, which no other run has; names of the first version were used again by later runs."""
@@ -269,6 +270,16 @@ class _Planning:
 
 def _unlinker(path: str) -> Act:
     return lambda files: files.unlink(path)
+
+
+def _sweeper(path: str) -> Act:
+    """Unlink what may be gone by then: an undo that is repeated makes its temporary files anew."""
+
+    def sweep(files: Files) -> None:
+        if is_regular(path, files):
+            files.unlink(path)
+
+    return sweep
 
 
 def _renamer(source: str, target: str) -> Act:

@@ -189,15 +189,15 @@ class _FullDisk(Disk):
     is_full = False
 
     def open(self, path: str) -> File:
-        return _FullFile(self, path, 0)
+        return _FullFile(self, path, self._open(path, os.O_RDWR))
 
     def create(self, path: str, *, mode: int = 0o644) -> File:
-        return _FullFile(self, path, os.O_CREAT | os.O_EXCL)
+        return _FullFile(self, path, self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
 
 
 class _FullFile(DiskFile):
-    def __init__(self, disk: _FullDisk, path: str, flags: int) -> None:
-        super().__init__(path, flags)
+    def __init__(self, disk: _FullDisk, path: str, fd: int) -> None:
+        super().__init__(path, fd)
         self._disk = disk
 
     def write_at(self, position: int, data: Buffer) -> None:

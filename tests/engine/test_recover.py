@@ -122,11 +122,17 @@ def test_damage_below_the_recovery_point_is_not_seen(orders: Path) -> None:
     assert not found.loses
 
 
+def kept(directory: Path, name: str) -> Path:
+    """The original that the only run kept."""
+    (found,) = directory.glob(f"{name}.kafkatool-*")
+    return found
+
+
 def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(orders: Path) -> None:
     flip(orders, 60)
     before = read_tree(orders)
     journal = do_recover(orders)
-    assert (orders / f"{segment_file(120, '.log')}.kafkatool-1").exists()
+    assert kept(orders, segment_file(120, ".log")).exists()
     assert do_recover(orders) == ""
     undo(read_journal(journal), Disk(), offline=False, now_ms=START_MS)
     assert read_tree(orders) == before
@@ -144,7 +150,7 @@ def test_a_log_that_ends_below_its_start_is_deleted_and_begins_anew_there(orders
     do_recover(orders, how=how)
     assert [path.name for path in orders.glob("*.log")] == [segment_file(100, ".log")]
     assert (orders / "leader-epoch-checkpoint").read_text() == "0\n0\n"
-    assert (orders / f"{segment_file(0, '.log')}.kafkatool-1").read_bytes() == before
+    assert kept(orders, segment_file(0, ".log")).read_bytes() == before
 
 
 @pytest.mark.parametrize("point", [-5, (1 << 63) - 1])
@@ -392,7 +398,7 @@ def test_the_command_tells_and_does(orders: Path) -> None:
     assert b"delete" in told.stdout
     assert b"nothing was changed" in told.stderr
     done = run("recover", "--apply", str(orders))
-    assert (done.exit_code, run("recover", str(orders)).exit_code) == (4, 0)
+    assert (done.exit_code, run("recover", str(orders)).exit_code) == (0, 0)
     journal = str(next(orders.glob("recover.kafkatool-*")))
     assert run("rebuild-index", "--undo", journal).exit_code == 2
     assert b"bring it back" in run("recover", "--undo", journal).stdout

@@ -308,7 +308,7 @@ def recover(directory: Path, how: Recovering) -> None:
     """What `kafkatool recover --apply` does."""
     planned = plan_recover(read_partition(str(directory), []), how, Guest(cache_keep=True))
     apply(as_plan(str(directory.parent), [planned]), Disk(), Applying(NOW, offline=True))
-    for kept in directory.glob("*.kafkatool-1"):
+    for kept in directory.glob("*.kafkatool-*"):
         kept.unlink()
 
 
