@@ -118,7 +118,8 @@ class Visibility:
 def _is_marker(batches: BatchColumns) -> NDArray[np.bool_]:
     """Whether a batch ends a transaction."""
     both = CONTROL_MASK | TRANSACTIONAL_MASK
-    return (batches.attributes & both == both) & (batches.magic == 2)
+    found: NDArray[np.bool_] = (batches.attributes & both == both) & (batches.magic == 2)
+    return found
 
 
 @dataclass(slots=True)

@@ -203,8 +203,8 @@ def test_passes_after_a_merge_leave_a_partition_that_verify_finds_nothing_wrong_
         assert (checked.exit_code, checked.stdout) == (0, b"") or b'"finding"' not in checked.stdout
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert run("compact", "--undo", str(plan["journal"]), "--apply", "--offline").exit_code == 0
-    after = read_tree(log_dir)
-    assert {name: after[name] for name in before} == before
+    left = read_tree(log_dir)
+    assert {name: left[name] for name in before} == before
 
 
 @pytest.mark.parametrize("options", [COMPACT, (*CERTAIN, "--high-watermark", "end"), CERTAIN])

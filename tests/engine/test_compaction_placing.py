@@ -135,7 +135,9 @@ def test_a_swap_after_a_merge_and_another_pass_leaves_no_segment_of_the_old_log(
     done = compacted(log, tmp_path / "work", capacity=2, most=most)
     assert [len(one.cleaned.groups[0][0]) for one in done.passes] == [1, 2, 1][:most]
     plan = swap(log, done)
-    removed = sorted(Path(step.path).name for stage in plan.stages for step in stage if step.action == "remove")
+    removed = sorted(
+        Path(step.path).name for stage in plan.stages for step in stage if step.action == "remove"
+    )
     assert [name for name in removed if name.endswith((".log", ".snapshot"))] == [
         f"{0:020d}.log",
         f"{2:020d}.log",
