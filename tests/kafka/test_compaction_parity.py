@@ -109,8 +109,8 @@ def merge_and_clean_on(
 
 @newest_first
 @pytest.mark.usefixtures("tiny_map")
-def test_passes_after_a_merge_leave_what_the_broker_leaves(broker: CleaningBroker, tmp_path: Path) -> None:
-    merge_and_clean_on(broker, ["none", "zstd"], 1, tmp_path)
+def test_passes_after_a_merge_leave_what_the_broker_leaves(broker: CleaningBroker, memory_path: Path) -> None:
+    merge_and_clean_on(broker, ["none", "zstd"], 1, memory_path)
 
 
 @pytest.mark.soak
@@ -118,10 +118,10 @@ def test_passes_after_a_merge_leave_what_the_broker_leaves(broker: CleaningBroke
 @pytest.mark.parametrize("seed", range(10, 13))
 @pytest.mark.parametrize("merged_bytes", [2_500, 5_000, 100_000])
 def test_passes_after_a_merge_leave_what_the_broker_leaves_of_any_codec(
-    broker: CleaningBroker, tmp_path: Path, seed: int, merged_bytes: int
+    broker: CleaningBroker, memory_path: Path, seed: int, merged_bytes: int
 ) -> None:
     codecs = ["none", "gzip", "snappy", "lz4", "zstd"]
-    merge_and_clean_on(broker, codecs, seed * merged_bytes, tmp_path, merged_bytes)
+    merge_and_clean_on(broker, codecs, seed * merged_bytes, memory_path, merged_bytes)
 
 
 @newest_first
