@@ -20,8 +20,9 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.evidence import Evidence
-    from kafkatool.engine.partitions import Home
+    from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.plan import Plan
+    from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_logs import Judged
     from kafkatool.engine.settings import Sources
     from kafkatool.engine.source import Guest
@@ -64,7 +65,9 @@ def retention(
     comes from. With --apply, on a directory that no broker uses, files are renamed to .deleted, as a broker
     does, which frees nothing yet: a broker unlinks them when it starts, or --purge does it. Never by a mere
     default, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell from a
-    disk whether the cleaner has given it up: then nothing goes until a restart.
+    disk whether the cleaner has given it up: then nothing goes until a restart. How far a tiered topic is
+    copied to remote storage is read from __remote_log_metadata on the same disks; where that is not there,
+    segments that hang on it are unknown: they stay, and the exit code is 3.
     """
     speak = common.talk()
     if plan.undo_instead(where, "retention", speak, fmt, ask.move_to):
@@ -126,12 +129,19 @@ class _Work:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.remote_copies import RemoteCopies
 
         expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._fail(problem)
         self._found, self._homes, self._paths = found, found.homes, expansion.named
+        self._copies = RemoteCopies(
+            [home.log_dir for home in found.homes],
+            [*expansion.named, self._broker.config or ""],
+            self._guest,
+            at_log_end=self._how.at_log_end,
+        )
         count = sum(len(home.partitions) for home in found.homes)
         if self._how.remote_offset is not None and count != 1:
             raise UsageError("--remote-offset takes one partition")
@@ -155,7 +165,10 @@ class _Work:
 
         judged = []
         sources, log_dir, guest = self._sources(home), home.log_dir, self._guest.one_of(self.pool.count)
-        asks = [JudgeAsk(one.partition, log_dir, sources, self._how, guest) for one in home.partitions]
+        asks = [
+            JudgeAsk(one.partition, log_dir, sources, self._how, guest, self._copied(home, one, sources))
+            for one in home.partitions
+        ]
         for ask, answer in in_order(self.pool, judge_one, asks):
             try:
                 judged.append(answer.result())
@@ -165,7 +178,23 @@ class _Work:
                 self._fail(f"{ask.path}: {error}; left as it is")
             self.advance(sum(one.log.size for one in ask.partition.live_segments if one.log))
         self._tell_settings(judged)
+        self._tell_unknown(judged)
         return judged
+
+    def _copied(self, home: Home, named: NamedPartition, sources: Sources) -> EpochOffsets | None:
+        from kafkatool.engine.retention_logs import copied_of
+
+        if self._how.remote_offset is not None:
+            return None
+        return copied_of(named.partition, home.log_dir, sources, self._copies)
+
+    def _tell_unknown(self, judged: list[Judged]) -> None:
+        """What cannot be told is not done, and not passed over either: the exit code says so."""
+        from kafkatool.commands.retention_rows import unknown_sentence
+
+        for one in judged:
+            if one.unknown:
+                self._fail(unknown_sentence(one))
 
     def _tell_settings(self, judged: list[Judged]) -> None:
         from kafkatool.commands.setting_rows import setting_row, settings_sentence
@@ -215,11 +244,13 @@ class _Work:
             check_ms = max((one.check_ms for one in gone), default=0)
             delay_ms = max((one.delay_ms for one in gone), default=0)
             count, freed = sum(len(one.outcome.deleted) for one in gone), sum(one.freed() for one in gone)
-            self._talk.note(gone_sentence(home.path, count, freed, check_ms, delay_ms))
+            unknown = sum(one.unknown for one in judged)
+            self._talk.note(gone_sentence(home.path, count, freed, unknown, check_ms, delay_ms))
             if self._plan.apply:
                 refuse_guesses(judged)
             plan = plan_deletion(home.path, judged, self._guest, self._now_ms, move_to)
-            self._conclude(replace(plan, evidence=evidence))
+            if plan.steps or not unknown or self._fmt is Format.ndjson:
+                self._conclude(replace(plan, evidence=evidence))
 
     def _evidence(self, home: Home) -> Evidence:
         from kafkatool.engine.evidence import gather_evidence

@@ -21,7 +21,8 @@ class AskOptions:
             "--remote-offset",
             metavar="N",
             show_default=False,
-            help="Highest offset in remote storage, for one partition of a tiered topic.",
+            help="Highest offset in remote storage, for one partition of a tiered topic, instead of what "
+            "__remote_log_metadata says.",
         ),
     ] = None
     check_times: Annotated[

@@ -79,6 +79,7 @@ def verdict_row(judged: Judged, verdict: Verdict, now_ms: int) -> Row:
         "records_largest_timestamp_offset": segment.log_largest_offset,
         "retention_ms": limits.retention_ms,
         "retention_bytes": limits.retention_bytes,
+        "remote_offset": limits.remote_offset,
         "log_size": judged.facts.size,
         "excess": verdict.excess,
         "upper_offset": verdict.upper_offset,
@@ -111,6 +112,15 @@ def _unknown(judged: Judged, verdict: Verdict) -> str:
     return (
         f"goes by {verdict.rule} if offsets up to {verdict.upper_offset - 1} are in remote storage, which no "
         "file here tells: --remote-offset N"
+    )
+
+
+def unknown_sentence(judged: Judged) -> str:
+    """What is missing to judge a partition, and who knows it."""
+    return (
+        f"{judged.partition.path}: {_count(judged.unknown)} cannot be judged: how far it is copied to remote "
+        "storage is not known here: name also the directory that holds its __remote_log_metadata, or say "
+        "--remote-offset N"
     )
 
 
@@ -258,11 +268,15 @@ def bar(size: int, largest: int) -> str:
     return "#" * round(BAR_WIDTH * size / largest) if largest else ""
 
 
-def gone_sentence(path: str, segments: int, freed: int, check_ms: int, delay_ms: int) -> str:
+def gone_sentence(path: str, segments: int, freed: int, unknown: int, check_ms: int, delay_ms: int) -> str:
+    doubt = f"; {_count(unknown)} cannot be judged" if unknown else ""
     if not segments:
-        return f"{path}: nothing would be deleted"
-    count = f"{segments} segment{'s' if segments != 1 else ''}"
+        return f"{path}: nothing {'is known that ' if unknown else ''}would be deleted{doubt}"
     return (
-        f"{path}: {count} would be deleted, {human_size(freed)} on the disk; a broker looks every "
-        f"{human_duration(check_ms)} and unlinks {human_duration(delay_ms)} later"
+        f"{path}: {_count(segments)} would be deleted, {human_size(freed)} on the disk; a broker looks every "
+        f"{human_duration(check_ms)} and unlinks {human_duration(delay_ms)} later{doubt}"
     )
+
+
+def _count(segments: int) -> str:
+    return f"{segments} segment{'s' if segments != 1 else ''}"

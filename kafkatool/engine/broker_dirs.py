@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from kafkatool.engine.logdir import LogDir
+from kafkatool.engine.logdir import LogDir, read_log_dir
 from kafkatool.engine.paths import configured_log_dirs, is_configuration
 from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.errors import KafkatoolError
 from kafkatool.format.java_text import parse_int
 from kafkatool.format.properties import read_properties
 
@@ -60,6 +62,32 @@ def of_one_cluster(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> list[LogDir]:
     """All of these directories but those that are known to be of another cluster than one of them."""
     own = _cluster(log_dir)
     return [one for one in log_dirs if own is None or _cluster(one) in (own, None)]
+
+
+class NearbyLogDirs:
+    """The log directories whose internal topics tell of a partition; further ones are listed once.
+
+    Among `paths` may be the configurations of brokers, which name more log directories.
+    """
+
+    def __init__(self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest) -> None:
+        self._log_dirs, self._paths, self._guest = log_dirs, paths, guest
+        self._listed: dict[str, LogDir | None] = {}
+
+    def of(self, log_dir: LogDir) -> list[LogDir]:
+        """All of the cluster of a log directory, and the others of its broker; what cannot be read is not."""
+        found = of_one_cluster(log_dir, self._log_dirs)
+        known = {os.path.realpath(one.path) for one in found}
+        brokers = [one for one in configured_brokers(self._paths) if one.owns(log_dir)]
+        more = sorted({path for broker in brokers for path in broker.log_dirs} - known)
+        return [*found, *filter(None, map(self._list, more))]
+
+    def _list(self, path: str) -> LogDir | None:
+        if path not in self._listed:
+            self._listed[path] = None
+            with suppress(KafkatoolError):
+                self._listed[path] = read_log_dir(path, self._guest)
+        return self._listed[path]
 
 
 def _cluster(log_dir: LogDir) -> str | None:

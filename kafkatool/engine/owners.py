@@ -65,8 +65,8 @@ class ConfinedDisk(Disk):
     """The Files of the operating system within these directories; everything else is Refused."""
 
     def __init__(self, directories: Iterable[str]) -> None:
-        ours = Owner(os.geteuid(), os.getegid()) if os.geteuid() == 0 else None
-        self._owners = {os.path.realpath(path): stand_in_for(path) or ours for path in directories}
+        self._ours = Owner(os.geteuid(), os.getegid()) if os.geteuid() == 0 else None
+        self._owners = {os.path.realpath(path): stand_in_for(path) or self._ours for path in directories}
 
     @contextmanager
     def _at(self, path: str) -> Iterator[tuple[int | None, str]]:
@@ -74,7 +74,8 @@ class ConfinedDisk(Disk):
         try:
             with ExitStack() as opened:
                 # The way there is the user's: a copy may lie where its owner may not go.
-                at = _open_directory(root, None, opened)
+                with acting_as(self._ours):
+                    at = _open_directory(root, None, opened)
                 opened.enter_context(acting_as(self._owners[root]))
                 for name in inside[:-1]:
                     at = _open_directory(name, at, opened)

@@ -107,11 +107,18 @@ class Limits:
     """False where nobody ever asks: a compacted topic on a broker without a cleaner."""
 
 
-def limits_of(config: TopicConfig, *, remote_offset: int | None = None, has_cleaner: bool = True) -> Limits:
-    """The limits that a topic's settings stand for."""
+def limits_of(
+    config: TopicConfig,
+    *,
+    remote_offset: int | None = None,
+    has_cleaner: bool = True,
+    is_internal: bool = False,
+) -> Limits:
+    """The limits that a topic's settings stand for; an internal topic is never tiered, whatever they say."""
     policy = config.values["cleanup.policy"]
     assert isinstance(policy, tuple)
-    is_tiered = config.values["remote.storage.enable"] is True and "compact" not in policy
+    can_be_tiered = not is_internal and "compact" not in policy
+    is_tiered = can_be_tiered and config.values["remote.storage.enable"] is True
     copies = is_tiered and config.values["remote.log.copy.disable"] is not True
     in_ms, in_bytes = config.number("retention.ms"), config.number("retention.bytes")
     if copies:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.cluster_view import Replicas
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
+from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies, highest_remote_offset
 from kafkatool.engine.retention import (
     Decision,
     Limits,
@@ -19,8 +20,9 @@ from kafkatool.engine.retention import (
     limits_of,
 )
 from kafkatool.engine.retention_facts import Reading, read_log_facts
-from kafkatool.engine.settings import Setting, Sources, TopicSettings
+from kafkatool.engine.settings import INTERNAL_TOPICS, Setting, Sources, TopicSettings
 from kafkatool.engine.source import Guest
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 
@@ -72,6 +74,11 @@ class Judged:
         return [self.settings.settings[name] for name in names]
 
     @property
+    def unknown(self) -> int:
+        """How many segments go or stay by what is in remote storage, which is not known."""
+        return sum(one.decision is Decision.UNKNOWN for one in self.outcome.verdicts)
+
+    @property
     def delay_ms(self) -> int:
         """How long a deleted file waits to be unlinked."""
         return self.settings.config.number("file.delete.delay.ms")
@@ -102,6 +109,8 @@ class JudgeAsk:
     sources: Sources
     how: Judging
     guest: Guest
+    copied: EpochOffsets | None = None
+    """What is in remote storage of it, by leader epoch; None: not known, or not asked for."""
 
     @property
     def path(self) -> str:
@@ -109,14 +118,50 @@ class JudgeAsk:
 
 
 def judge_one(ask: JudgeAsk) -> Judged:
-    return judge(ask.partition, ask.log_dir, ask.sources, ask.how, ask.guest)
+    return judge(ask.partition, ask.log_dir, ask.sources, ask.how, ask.guest, ask.copied)
 
 
-def judge(partition: Partition, log_dir: LogDir, sources: Sources, how: Judging, guest: Guest) -> Judged:
+def limits_for(topic: str | None, sources: Sources, remote_offset: int | None = None) -> Limits:
+    """The limits of a topic on one broker. Raises KafkatoolError where a setting cannot be read."""
+    return limits_of(
+        sources.of(topic).config,
+        remote_offset=remote_offset,
+        has_cleaner=sources.broker("log.cleaner.enable").value is True,
+        is_internal=topic in INTERNAL_TOPICS,
+    )
+
+
+def copied_of(
+    partition: Partition, log_dir: LogDir, sources: Sources, copies: RemoteCopies
+) -> EpochOffsets | None:
+    """What is in remote storage of a partition; of one whose topic does not copy nobody is asked."""
+    try:
+        limits = limits_for(partition.topic, sources)
+    except KafkatoolError:
+        return None  # whoever judges it meets the same
+    return copies.of(partition, log_dir, sources.cluster) if limits.copies else None
+
+
+def with_copies(
+    limits: Limits, partition: Partition, log_end: int, copied: EpochOffsets | None, guest: Guest
+) -> Limits:
+    """The limits with the highest offset in remote storage, where that can be told and was not given."""
+    if copied is None or not limits.copies or limits.remote_offset is not None:
+        return limits
+    return replace(limits, remote_offset=highest_remote_offset(partition, log_end, copied, guest))
+
+
+def judge(
+    partition: Partition,
+    log_dir: LogDir,
+    sources: Sources,
+    how: Judging,
+    guest: Guest,
+    copied: EpochOffsets | None = None,
+) -> Judged:
     """What the next check would do to one log. Raises KafkatoolError where it cannot be told."""
     settings = sources.of(partition.topic)
-    has_cleaner = sources.broker("log.cleaner.enable").value is True
-    limits = limits_of(settings.config, remote_offset=how.remote_offset, has_cleaner=has_cleaner)
+    limits = limits_for(partition.topic, sources, how.remote_offset)
     key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
     watermark = how.high_watermark
     if watermark is None and not how.at_log_end:
@@ -124,6 +169,7 @@ def judge(partition: Partition, log_dir: LogDir, sources: Sources, how: Judging,
     start = log_dir.log_starts.get(key)
     reading = Reading(how.now_ms, watermark, start, limits.is_tiered, how.check_times)
     facts = read_log_facts(partition, reading, guest)
+    limits = with_copies(limits, partition, facts.log_end, copied, guest)
     pause = "log.cleaner.backoff.ms" if "compact" in limits.policy else "log.retention.check.interval.ms"
     check_ms = int(str(sources.broker(pause).value))
     judged = Judged(partition, settings, limits, facts, Outcome(), start, watermark is None, check_ms)

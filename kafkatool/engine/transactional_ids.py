@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from kafkatool.engine.broker_dirs import configured_brokers, of_one_cluster
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
+from kafkatool.engine.broker_dirs import NearbyLogDirs
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
@@ -41,29 +41,17 @@ class TransactionalIds:
     """
 
     def __init__(self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest) -> None:
-        self._log_dirs, self._paths, self._guest = log_dirs, paths, guest
+        self._nearby, self._guest = NearbyLogDirs(log_dirs, paths, guest), guest
         self._read: dict[frozenset[str], dict[int, TransactionalId]] = {}
 
     def near(self, log_dir: LogDir) -> dict[int, TransactionalId]:
         """By producer id, all that a log directory and the others of its cluster and its broker know."""
-        log_dirs = of_one_cluster(log_dir, self._log_dirs)
-        paths = {os.path.realpath(one.path) for one in log_dirs}
-        brokers = [one for one in configured_brokers(self._paths) if one.owns(log_dir)]
-        more = {path for broker in brokers for path in broker.log_dirs} - paths
-        key = frozenset(paths | more)
+        log_dirs = self._nearby.of(log_dir)
+        key = frozenset(os.path.realpath(one.path) for one in log_dirs)
         if key not in self._read:
-            log_dirs += _listed(sorted(more), self._guest)
             partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
             self._read[key] = read_transactional_ids(partitions, self._guest)
         return self._read[key]
-
-
-def _listed(paths: Iterable[str], guest: Guest) -> Iterator[LogDir]:
-    for path in paths:
-        try:
-            yield read_log_dir(path, guest)
-        except KafkatoolError:
-            continue
 
 
 def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> dict[int, TransactionalId]:
@@ -111,14 +99,15 @@ def newest_values(partition: Partition, guest: Guest) -> tuple[int, dict[bytes, 
     for segment in partition.live_segments:
         if segment.log is None:
             continue
-        for columns in _columns(segment.log.path, decoder, guest):
+        for columns in record_columns(segment.log.path, decoder, guest):
             if len(columns):
                 last_offset = max(last_offset, int(columns.offset[-1]))
                 _update(values, columns)
     return last_offset, values
 
 
-def _columns(path: str, decoder: RecordDecoder, guest: Guest) -> Iterator[RecordColumns]:
+def record_columns(path: str, decoder: RecordDecoder, guest: Guest) -> Iterator[RecordColumns]:
+    """The records of a log, those of good batches; a log that cannot be read ends where that is."""
     try:
         with open_source(path, guest) as source:
             for item in scan_runs(source):

@@ -51,6 +51,17 @@ class Fate(IntEnum):
         return self.name.lower()
 
 
+_FATES = {_ABORT: Fate.ABORTED, _COMMIT: Fate.COMMITTED, None: Fate.UNKNOWN}
+"""By the type of a marker; None where it cannot be read."""
+
+
+def marker_fate(key: bytes | None) -> Fate:
+    """What a marker says itself, whether or not a record of its transaction is left."""
+    with suppress(Unreadable):
+        return _FATES.get(read_control_type(key), Fate.UNKNOWN)
+    return Fate.UNKNOWN
+
+
 class Transactions:
     """The fates of transactional batches, asked in the order of their offsets."""
 
@@ -171,7 +182,7 @@ class Transactions:
         if first is None:
             return
         self._as_table = None
-        fate = {_ABORT: Fate.ABORTED, _COMMIT: Fate.COMMITTED, None: Fate.UNKNOWN}[kind]
+        fate = _FATES[kind]
         if fate is not Fate.COMMITTED:
             self._put(header.producer_id, first, header.base_offset, fate)
         self._late.append((header.base_offset, first))

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.transactions import Fate, Transactions
+from kafkatool.engine.transactions import Fate, Transactions, marker_fate
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
-from kafkatool.format.columns import RecordColumns
+from kafkatool.format.columns import BatchColumns, RecordColumns
 
 LOG_END = (1 << 63) - 1
 """A high watermark that hides nothing."""
@@ -99,7 +99,11 @@ class Visibility:
         self._has_met_any = self._has_met_any or bool((attributes & TRANSACTIONAL_MASK).any())
         if not self._has_met_any:
             return np.zeros(len(columns.batches.magic), dtype=np.uint8)
-        return self.transactions.fates(columns.batches)
+        fates = self.transactions.fates(columns.batches)
+        # Compaction removes records and keeps their marker for a while: only the marker tells its own fate.
+        for row in np.flatnonzero(_is_marker(columns.batches)[columns.batch]).tolist():
+            fates[columns.batch[row]] = marker_fate(columns.key(row))
+        return fates
 
     def _stable(self, columns: RecordColumns) -> int:
         """Without a transaction so far nothing is unstable: then there is no need to look ahead."""
@@ -109,6 +113,13 @@ class Visibility:
         stable = self.transactions.last_stable_offset(last, self.high_watermark)
         reached = self.transactions.reached
         return stable if reached >= last else min(stable, reached + 1)
+
+
+def _is_marker(batches: BatchColumns) -> NDArray[np.bool_]:
+    """Whether a batch ends a transaction."""
+    both = CONTROL_MASK | TRANSACTIONAL_MASK
+    found: NDArray[np.bool_] = (batches.attributes & both == both) & (batches.magic == 2)
+    return found
 
 
 @dataclass(slots=True)

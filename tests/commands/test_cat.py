@@ -17,6 +17,7 @@ import pytest
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run
+from tests.engine.compaction_logs import CleanLog
 from tests.engine.test_decoder_process import UPPER, command
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
 from tests.failing_disk import failing_disk
@@ -31,6 +32,25 @@ def partition(tmp_path: Path) -> Path:
     """Offsets 0 to 9: aborted 1, open 7; 0 is below the log start, 9 above the high watermark."""
     log = LogMaker().plain().txn(1).plain(2).abort(1).txn(1).commit(1).txn(2).plain().plain()
     return write_log_dir(tmp_path, {0: bytes(log.data)}, high_watermark=9, log_start=1)
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+def test_a_marker_in_a_compacted_log_has_one_fate_wherever_reading_begins(tmp_path: Path, begin: int) -> None:
+    """Its transaction began in a segment before it, of which nothing is left but a snapshot that knows it."""
+    log = CleanLog(tmp_path / "t-0", {"internal.segment.bytes": "200"})
+    log.put("a=1", "b=1", pid=1, txn=True).roll().put("a=0").abort(1).put("b=2", pid=1, txn=True).commit(1)
+    log.roll().clean(0)
+    assert log.shown() == ["2:a=0", "3:ABORT", "4:b=2", "5:COMMIT"]
+    wanted = {2: "none", 3: "aborted", 4: "committed", 5: "committed"}
+    part = tmp_path / "rows.ndjson"
+    done = [
+        run(*command, "--all", "--format", "ndjson", "--from", str(begin), str(log.directory))
+        for command in (("cat",), ("export", "--output", str(part)))
+    ]
+    assert [one.exit_code for one in done] == [0, 0], done
+    for rows in (done[0].stdout, part.read_bytes()):
+        found = {row["offset"]: row["txn"] for row in map(json.loads, rows.splitlines())}
+        assert found == {offset: fate for offset, fate in wanted.items() if offset >= begin}
 
 
 def printed(*arguments: object) -> list[str]:

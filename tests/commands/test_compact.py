@@ -177,6 +177,36 @@ def test_apply_puts_the_result_in_place_and_undo_brings_the_log_back(log: CleanL
     assert log.shown() == before
 
 
+@pytest.mark.parametrize("passes", [("--until-stable",), ("--passes", "3"), ("--passes", "2")])
+def test_passes_after_a_merge_leave_a_partition_that_verify_finds_nothing_wrong_with(
+    tmp_path: Path, passes: tuple[str, ...]
+) -> None:
+    """A map of two keys: the second pass merges, the third begins in what it left."""
+    log_dir = tmp_path / "logs"
+    log_dir.mkdir()
+    log = CleanLog(log_dir / "users-0")
+    log.put("a=1").put("b=1").roll().put("a=2").put("c=1").put("d=1").put("e=1").roll().put("z=1").close()
+    before = read_tree(log_dir)
+    set_limits(log_dir, 7, name="users-0")
+    small = ("--set", "log.cleaner.dedupe.buffer.size=80", "--set", "log.cleaner.io.buffer.load.factor=0.7")
+    options = ("--format", "ndjson", *CERTAIN, *small, *passes)
+    rows = told(run("compact", *options, str(log.directory)))
+    assert [row["segments_before"] for row in rows] == [1, 2, 1][: len(rows)]
+    copied = run("compact", *options, "--write-to", str(tmp_path / "out"), str(log.directory))
+    *applied, plan = told(run("compact", *options, "--offline", "--apply", str(log.directory)))
+    assert [row["bytes_after"] for row in applied] == [row["bytes_after"] for row in told(copied)]
+    for directory in (log.directory, tmp_path / "out" / "users-0"):
+        after = CleanLog(directory).segments()
+        assert after == {0: ["1:b=1", "2:a=2", "3:c=1", "4:d=1", "5:e=1"], 6: ["6:z=1"]}
+        assert (directory / f"{0:020d}.log").stat().st_size == rows[-1]["bytes_after"]
+        checked = run("verify", "--format", "ndjson", "--fail-on", "note", str(directory))
+        assert (checked.exit_code, checked.stdout) == (0, b"") or b'"finding"' not in checked.stdout
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert run("compact", "--undo", str(plan["journal"]), "--apply", "--offline").exit_code == 0
+    left = read_tree(log_dir)
+    assert {name: left[name] for name in before} == before
+
+
 @pytest.mark.parametrize("options", [COMPACT, (*CERTAIN, "--high-watermark", "end"), CERTAIN])
 def test_apply_never_goes_by_a_default_or_an_assumed_high_watermark(
     log: CleanLog, options: tuple[str, ...]

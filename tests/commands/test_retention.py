@@ -12,6 +12,7 @@ from kafkatool.format.names import segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, run
 from tests.engine.disk import START_MS, write_log_dir
+from tests.engine.remote_metadata import copied, write_remote_metadata
 from tests.log_dirs import locked, read_tree
 
 AT = str(START_MS + 29_003)
@@ -50,6 +51,50 @@ def test_every_segment_has_a_verdict_and_nothing_changes(log_dir: Path) -> None:
     before = read_tree(log_dir)
     assert verdicts(*EXPIRED, str(log_dir / "orders-0")) == [(0, "delete", "time"), (60, "keep", "time")]
     assert read_tree(log_dir) == before
+
+
+TIERED = (
+    *("--at", AT, "--set", "cleanup.policy=delete", "--set", "remote.storage.enable=true"),
+    *("--set", "remote.log.copy.disable=false", "--set", "local.retention.ms=1"),
+    *("--set", "local.retention.bytes=-1", "--set", "retention.ms=-1", "--set", "retention.bytes=-1"),
+)
+
+
+def test_what_is_copied_is_read_from_the_metadata_beside_a_tiered_log(log_dir: Path) -> None:
+    path = str(log_dir / "orders-0")
+    write_remote_metadata(log_dir, *copied(1, 0, 58))
+    assert verdicts(*TIERED, path) == [(0, "keep", "remote"), (60, "keep", "time")]
+    assert verdicts(*TIERED, "--remote-offset", "59", path)[0] == (0, "delete", "time")
+    write_remote_metadata(log_dir, *copied(1, 0, 59))
+    assert verdicts(*TIERED, path) == [(0, "delete", "time"), (60, "keep", "time")]
+    assert [row["remote_offset"] for row in rows(*TIERED, path) if row["kind"] == "verdict"] == [59, 59]
+    done = run("retention", *TIERED, "--apply", "--offline", path)
+    assert done.exit_code == 0, done.stderr
+    assert (log_dir / "orders-0" / f"{0:020d}.log.deleted").exists()
+
+
+def test_the_metadata_may_lie_on_another_disk_of_the_broker(log_dir: Path, tmp_path: Path) -> None:
+    write_remote_metadata(tmp_path / "more", *copied(1, 0, 59))
+    server = tmp_path / "server.properties"
+    server.write_text(f"node.id=7\nlog.dirs={log_dir},{tmp_path / 'more'}\n")
+    path = str(log_dir / "orders-0")
+    assert verdicts(*TIERED, "--config", str(server), path)[0] == (0, "delete", "time")
+    assert verdicts(*TIERED, path, str(tmp_path / "more"))[0] == (0, "delete", "time")
+
+
+def test_what_cannot_be_judged_is_counted_and_never_called_nothing(log_dir: Path) -> None:
+    path, before = str(log_dir / "orders-0"), read_tree(log_dir)
+    for options in ((), ("--apply", "--offline")):
+        done = run("retention", *TIERED, *options, path)
+        assert done.exit_code == 3, done.stderr
+        assert f"{path}: 1 segment cannot be judged: how far".encode() in done.stderr
+        assert b"nothing is known that would be deleted; 1 segment cannot be judged" in done.stderr
+        assert b"nothing to do" not in done.stderr
+        assert b"unknown" in done.stdout
+    assert read_tree(log_dir) == before
+    for options in (("--forecast", "1d"), ("--free", "1K")):
+        done = run("retention", *TIERED, *options, path)
+        assert (done.exit_code, b"1 segment cannot be judged" in done.stderr) == (3, True)
 
 
 def test_a_future_time_is_told_with_its_offset_and_whom_it_holds(log_dir: Path) -> None:

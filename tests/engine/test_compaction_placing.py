@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -17,6 +20,7 @@ from kafkatool.engine.plan import Applying, Plan
 from kafkatool.engine.source import Guest
 from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
+from kafkatool.format.batch import Codec
 from kafkatool.format.checkpoint import read_offset_checkpoint
 from tests.engine.compaction_logs import ROOM, TIME, CleanLog, read_batches
 from tests.engine.swap_crashes import crashed_swaps, offsets_found
@@ -79,6 +83,73 @@ def test_passes_go_on_until_nothing_is_left(tmp_path: Path) -> None:
     before = again.shown()
     again.clean(0, capacity=ROOM)
     assert again.offsets() == [int(one.partition(":")[0]) for one in before if "∅" not in one]
+
+
+def merging_partition(directory: Path, seed: int, codec: Codec) -> CleanLog:
+    """Random batches over some keys, in segments of any size that the first passes put together."""
+    directory.mkdir(parents=True)
+    log, pick = CleanLog(directory / "t-0", {"internal.segment.bytes": "1500"}, codec=codec), Random(seed)
+    for _segment in range(6):
+        for _batch in range(pick.randint(1, 12)):
+            pairs = (f"{pick.randrange(20)}={pick.randrange(1000)}" for _ in range(pick.randint(1, 4)))
+            log.put(*pairs, pid=pick.choice([-1, 1]))
+        log.roll()
+    log.close()
+    return log
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    names = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)")
+    return {path.name: path.read_bytes() for path in directory.iterdir() if names.fullmatch(path.name)}
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("seed", range(3))
+def test_passes_after_a_merge_leave_what_as_many_single_runs_leave(
+    tmp_path: Path, seed: int, codec: Codec
+) -> None:
+    log = merging_partition(tmp_path / "logs", seed, codec)
+    last = len(compacted(log, tmp_path / "counted", capacity=6, most=None).passes)
+    single = CleanLog(tmp_path / "single" / "t-0", dict(log.settings))
+    shutil.copytree(log.directory, single.directory)
+    checkpoint, has_merged = 0, False
+    for most in range(1, last + 1):
+        done = compacted(log, tmp_path / f"work-{most}", capacity=6, most=most)
+        copy = tmp_path / f"work-{most}" / "t-0"
+        write_partition(done, str(log.directory), str(copy), Disk(), GUEST)
+        cleaned = single.clean(checkpoint, NOW, capacity=6)
+        checkpoint = cleaned.end_offset
+        merged = {one.base_offset for group, _new in cleaned.groups for one in group[1:]}
+        for base in merged:
+            (single.directory / f"{base:020d}.snapshot").unlink()
+        assert files_of(copy) == files_of(single.directory), most
+        has_merged |= bool(merged) and most < last
+    assert has_merged
+
+
+@pytest.mark.parametrize("most", [2, 3, None])
+def test_a_swap_after_a_merge_and_another_pass_leaves_no_segment_of_the_old_log(
+    tmp_path: Path, most: int | None
+) -> None:
+    log = CleanLog(tmp_path / "t-0")
+    log.put("a=1").put("b=1").roll().put("a=2").put("c=1").put("d=1").put("e=1").roll().put("z=1")
+    before = log.segments()
+    done = compacted(log, tmp_path / "work", capacity=2, most=most)
+    assert [len(one.cleaned.groups[0][0]) for one in done.passes] == [1, 2, 1][:most]
+    plan = swap(log, done)
+    removed = sorted(
+        Path(step.path).name for stage in plan.stages for step in stage if step.action == "remove"
+    )
+    assert [name for name in removed if name.endswith((".log", ".snapshot"))] == [
+        f"{0:020d}.log",
+        f"{2:020d}.log",
+        f"{2:020d}.snapshot",
+    ]
+    journal = apply(plan, Disk(), Applying(NOW, offline=True))
+    assert log.segments() == {0: ["1:b=1", "2:a=2", "3:c=1", "4:d=1", "5:e=1"], 6: ["6:z=1"]}
+    assert offsets_found(log.directory, log.config, TIME) == [1, 2, 3, 4, 5, 6]
+    undo(read_journal(journal), Disk(), offline=True, now_ms=NOW)
+    assert log.segments() == before
 
 
 def test_no_key_at_all_in_the_map_is_no_endless_loop(tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ from kafkatool.engine.lookup import Range
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.source import FileSource
 from kafkatool.engine.visible_records import Bad, RecordStream, Start
-from kafkatool.format.batch import BatchHeader, read_header
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header
 from kafkatool.format.legacy import write_message
 from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.txn_index import AbortedTxn, write_entries
 from tests.engine.transaction_logs import (
     GUEST,
+    TIME,
     LogMaker,
     judged,
     set_limits,
@@ -54,6 +55,26 @@ def test_aborted_and_control_records_are_hidden_and_committed_ones_are_not(tmp_p
         *("aborted", "committed", "committed", "none"),
         *("aborted", "committed", "committed", "committed"),
     ]
+
+
+def test_a_marker_whose_records_are_compacted_away_says_its_own_fate(tmp_path: Path) -> None:
+    log = LogMaker().abort(1).commit(2).txn(3).abort(3).abort(3).plain()
+    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    found = judged(stream_of(partition))
+    assert [fate for _, fate in found.values()] == [
+        *("aborted", "committed", "aborted", "aborted", "aborted", "none")
+    ]
+    for offset, position in enumerate(log.positions):
+        stream = stream_of(partition, start=Start(_first_log(partition), position))
+        assert judged(stream)[offset] == found[offset]
+
+
+def test_a_marker_that_cannot_be_read_has_an_unknown_fate(tmp_path: Path) -> None:
+    log = LogMaker()
+    log._put([NewRecord(b"\0\0\0\7", b"", TIME)], 1, TRANSACTIONAL_MASK | CONTROL_MASK)
+    log._put([NewRecord(b"\0", b"", TIME)], 1, TRANSACTIONAL_MASK | CONTROL_MASK)
+    found = judged(stream_of(write_log_dir(tmp_path, {0: bytes(log.data)})))
+    assert list(found.values()) == [("control", "unknown"), ("control", "unknown")]
 
 
 def test_everything_behind_an_open_transaction_is_hidden(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tests.engine.compaction_logs import read_batches
 from tests.kafka.broker import Broker
 from tests.kafka.cluster import Cluster
 from tests.kafka.librdkafka import Record, wait_until
+from tests.kafka.making.logs import small_segments
 
 # The buffer is as small as a broker takes, and of that the part that leaves room for 40 keys: most passes are
 # partial.
@@ -39,6 +40,8 @@ CLEANING = {
     "log.cleaner.backoff.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "200",
 }
+# Of six keys, and as little read and written at a time as a batch allows: the buffers grow by need.
+TINY = {"log.cleaner.io.buffer.load.factor": "0.00014", "log.cleaner.io.buffer.size": "300"}
 CLEANED_UP_TO = "cleaner-offset-checkpoint"
 REPLICATED_UP_TO = "replication-offset-checkpoint"
 _BEGINS = re.compile(r"(\S+ \S+) .*Beginning cleaning of log (\S+?)\.?$")
@@ -207,6 +210,42 @@ class Workload:
         return Record(key, value, headers, stamp)
 
 
+class PlainWorkload(Workload):
+    """One whose passes leave the same whenever they run: no tombstones, no transactions, so no horizons.
+
+    Its segments are small while they are written; `merged_bytes` is their size when they are cleaned.
+    """
+
+    def __init__(self, seed: int, broker: Broker, codec: str, merged_bytes: int) -> None:
+        super().__init__(seed, broker)
+        self.name = f"{codec}-{seed}"
+        self.codec, self.is_compressed, self.keys = codec, codec != "none", 30
+        self.replicas = [Replica(broker, self.name)]
+        self.segment_bytes, self.merged_bytes = self.random.choice([1500, 2500]), merged_bytes
+        self.config |= small_segments(broker.version, self.segment_bytes)
+
+    def write(self, number: int, *, leave_open: bool = False) -> None:
+        """As others do; the last segment that can be cleaned ends with a batch of all keys."""
+        super().write(number, leave_open=leave_open)
+        size = self.segment_bytes * 11 // 20 // self.keys
+        # Two of these do not fit into one segment: the second one rolls.
+        for _ in range(2):
+            records = [Record(b"key-%d" % key, self.random.randbytes(size)) for key in range(self.keys)]
+            self.serving.client.produce_steps(self.name, [records], compression_type=self.codec)
+        self.set(small_segments(self.serving.version, self.merged_bytes))
+
+    def _write(self, *, with_unkeyed: bool = False) -> None:
+        for is_idempotent in (False, True):
+            steps = [self._records(with_unkeyed) for _ in range(self.random.randint(8, 14))]
+            self.serving.client.produce_steps(
+                self.name, steps, compression_type=self.codec, enable_idempotence=is_idempotent
+            )
+
+    def _record(self, with_unkeyed: bool) -> Record:
+        record = super()._record(with_unkeyed)
+        return record._replace(value=record.value or self.random.randbytes(20))
+
+
 # --- the brokers clean --------------------------------------------------------------------------------
 
 
@@ -250,6 +289,22 @@ def let_clean(workloads: Sequence[Workload], due: Sequence[Replica] = ()) -> Non
         workload.set({"min.cleanable.dirty.ratio": "1.0"})
 
 
+def let_clean_all(workloads: Sequence[Workload]) -> None:
+    """Take the ratio away, wait until all but the active segment is cleaned, put it back."""
+    for workload in workloads:
+        workload.leader.seen = workload.leader.broker.log_file.stat().st_size
+        workload.set({"min.cleanable.dirty.ratio": "0.0"})
+    for workload in workloads:
+        active = int(max(workload.leader.directory.glob("*.log")).stem)
+        # A pass is in the broker's log before it is in the checkpoint.
+        wait_until(
+            lambda at=workload.leader, end=active: at.checkpointed(CLEANED_UP_TO) == end,  # type: ignore[misc]
+            f"{workload.name} to be cleaned up to {active}",
+            300,
+        )
+        workload.set({"min.cleanable.dirty.ratio": "1.0"})
+
+
 # --- the same by us -----------------------------------------------------------------------------------
 
 
@@ -290,10 +345,7 @@ def clean_and_compare(workloads: Sequence[Workload], tmp_path: Path) -> int:
         passes = replica.passes()
         total += len(passes)
         ours = clean_copy(workload, replica, copy, passes)
-        if len(passes) > 1 and _has_snappy(ours) and _log_names(ours) != _log_names(replica.directory):
-            assert _all_batches(ours) == _all_batches(replica.directory), (workload.name, ours)
-        else:
-            compare(workload, replica, ours)
+        compare_whole(workload, replica, ours, len(passes))
         if passes:
             assert replica.checkpointed(CLEANED_UP_TO) == passes[-1].end
     return total
@@ -333,21 +385,58 @@ def clean_copy(workload: Workload, replica: Replica, log_dir: Path, passes: Sequ
     return log_dir / replica.directory.name
 
 
+def clean_in_one_run(workloads: Sequence[Workload], tmp_path: Path) -> None:
+    """Let a broker whose map is tiny clean all it can, and do the same by one command on copies.
+
+    One copy is written elsewhere, one is cleaned in place; both are the broker's log, and `verify` finds
+    nothing wrong with them.
+    """
+    settle(workloads)
+    copies = {
+        (one.name, name): copy_of(one.leader, tmp_path / one.name / name)
+        for one in workloads
+        for name in ("read", "changed")
+    }
+    let_clean_all(workloads)
+    for one in workloads:
+        out, passes = tmp_path / one.name / "out", one.leader.passes()
+        told = _told(one, one.leader, copies[one.name, "read"], *_IN_ONE_RUN, "--write-to", str(out))
+        ranges = [(row["first_dirty"], row["end_offset"]) for row in told]
+        assert ranges == [(each.first, each.end) for each in passes], one.name
+        assert len(told) > 3, one.name
+        _told(one, one.leader, copies[one.name, "changed"], *_IN_ONE_RUN, "--apply", "--offline")
+        for log_dir in (out, copies[one.name, "changed"]):
+            ours = log_dir / one.leader.directory.name
+            compare_whole(one, one.leader, ours, len(passes))
+            checked = run("verify", "--format", "ndjson", str(ours))
+            assert checked.exit_code == 0, checked.stdout
+
+
+_CERTAIN = {"min.compaction.lag.ms": "0", "segment.bytes": "1048576", "segment.index.bytes": "10485760"}
+"""What --apply does not take from defaults; the internal size of segments goes before the other one."""
+_IN_ONE_RUN = (*(f"--set={name}={value}" for name, value in {**TINY, **_CERTAIN}.items()), "--until-stable")
+
+
 def _compact(
     workload: Workload, replica: Replica, log_dir: Path, at_ms: int, *options: str
 ) -> dict[str, Any]:
     """One run of the command; what it told of its only pass."""
+    (row,) = _told(workload, replica, log_dir, "--at", str(at_ms), *options)
+    return row
+
+
+def _told(workload: Workload, replica: Replica, log_dir: Path, *options: str) -> list[dict[str, Any]]:
+    """One run of the command; what it told of its passes."""
     config = {**workload.config, "min.cleanable.dirty.ratio": "0.0"}
-    settings = (word for name, value in config.items() for word in ("--set", f"{name}={value}"))
+    settings = (f"--set={name}={value}" for name, value in config.items())
     server = ("--config", str(replica.broker.root / "server.properties"))
     release = ("--kafka-version", replica.broker.version)
-    words = (*settings, *server, *release, "--at", str(at_ms), "--format", "ndjson", *options)
+    words = (*options, *settings, *server, *release, "--format", "ndjson")
     done = run("compact", *words, str(log_dir / replica.directory.name))
     assert done.exit_code == 0, done.stderr
     assert b"no high watermark" not in done.stderr
     rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    (row,) = [one for one in rows if one["kind"] == "compaction"]
-    return row
+    return [one for one in rows if one["kind"] == "compaction"]
 
 
 def _exact_times(workload: Workload, replica: Replica, before: Path) -> set[int]:
@@ -360,6 +449,14 @@ def _exact_times(workload: Workload, replica: Replica, before: Path) -> set[int]
 def _horizons(directory: Path) -> set[int]:
     headers = [header for path in directory.glob("*.log") for header, _data in _pairs(path)]
     return {one.delete_horizon_ms for one in headers if one.delete_horizon_ms is not None}
+
+
+def compare_whole(workload: Workload, replica: Replica, ours: Path, passes: int) -> None:
+    """All files are the same, or all batches where several passes may have grouped them otherwise."""
+    if passes > 1 and _has_snappy(ours) and _log_names(ours) != _log_names(replica.directory):
+        assert _all_batches(ours) == _all_batches(replica.directory), (workload.name, ours)
+    else:
+        compare(workload, replica, ours)
 
 
 def compare(workload: Workload, replica: Replica, ours: Path) -> None:

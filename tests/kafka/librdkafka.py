@@ -66,15 +66,20 @@ class Librdkafka:
 
     def alter_config(self, topic: str, config: Mapping[str, str]) -> None:
         """Set some configs of a topic; the others stay."""
+        self._alter(_library().admin.ResourceType.TOPIC, topic, config)
+
+    def alter_broker(self, node: int, config: Mapping[str, str]) -> None:
+        """Set some configs of a broker while it runs; the others stay."""
+        self._alter(_library().admin.ResourceType.BROKER, str(node), config)
+
+    def _alter(self, kind: Any, name: str, config: Mapping[str, str]) -> None:
         entries = [
             _library().admin.ConfigEntry(
-                name, value, incremental_operation=_library().admin.AlterConfigOpType.SET
+                key, value, incremental_operation=_library().admin.AlterConfigOpType.SET
             )
-            for name, value in config.items()
+            for key, value in config.items()
         ]
-        resource = _library().admin.ConfigResource(
-            _library().admin.ResourceType.TOPIC, topic, incremental_configs=entries
-        )
+        resource = _library().admin.ConfigResource(kind, name, incremental_configs=entries)
         _results(self._admin.incremental_alter_configs([resource]))
 
     def delete_records(self, topic: str, before_offset: int, *, partition: int = 0) -> None:

@@ -24,12 +24,16 @@ from tests.engine.compaction_logs import read_batches
 from tests.engine.swap_crashes import crashed_swaps, offsets_found
 from tests.kafka import peers
 from tests.kafka.compaction_workloads import (
+    TINY,
     CleaningBroker,
+    PlainWorkload,
     Workload,
     clean_and_compare,
+    clean_in_one_run,
     let_clean,
     run_rounds,
     settle,
+    write_round,
 )
 from tests.kafka.librdkafka import Record
 from tests.kafka.making.logs import small_segments
@@ -84,6 +88,42 @@ def test_what_compact_applied_is_loaded_served_and_cleaned_on(broker: CleaningBr
     clean_and_compare([workload], tmp_path)
 
 
+@pytest.fixture
+def tiny_map(broker: CleaningBroker) -> Iterator[None]:
+    """Six keys and small buffers, while the broker runs."""
+    usual = {name: broker.properties.get(name, "524288") for name in TINY}
+    broker.client.alter_broker(1, TINY)
+    yield
+    broker.client.alter_broker(1, usual)
+
+
+def merge_and_clean_on(
+    broker: CleaningBroker, codecs: list[str], seed: int, tmp_path: Path, merged_bytes: int = 100_000
+) -> None:
+    workloads = [PlainWorkload(seed, broker, codec, merged_bytes) for codec in codecs]
+    for workload in workloads:
+        workload.create()
+    write_round(workloads, 0, is_last=True)
+    clean_in_one_run(workloads, tmp_path)
+
+
+@newest_first
+@pytest.mark.usefixtures("tiny_map")
+def test_passes_after_a_merge_leave_what_the_broker_leaves(broker: CleaningBroker, memory_path: Path) -> None:
+    merge_and_clean_on(broker, ["none", "zstd"], 1, memory_path)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("tiny_map")
+@pytest.mark.parametrize("seed", range(10, 13))
+@pytest.mark.parametrize("merged_bytes", [2_500, 5_000, 100_000])
+def test_passes_after_a_merge_leave_what_the_broker_leaves_of_any_codec(
+    broker: CleaningBroker, memory_path: Path, seed: int, merged_bytes: int
+) -> None:
+    codecs = ["none", "gzip", "snappy", "lz4", "zstd"]
+    merge_and_clean_on(broker, codecs, seed * merged_bytes, memory_path, merged_bytes)
+
+
 @newest_first
 def test_old_messages_are_kept_as_this_release_keeps_them(broker: CleaningBroker, tmp_path: Path) -> None:
     workload = Workload(1004, broker)
@@ -117,7 +157,7 @@ def test_a_broker_that_starts_in_the_middle_of_a_swap_finds_the_old_log_or_the_n
     log = open_cleanable(str(source), now_ms=now_ms)
     how = Cleaning(config, now_ms, 1000)
     done = compact(log, None, how, Work(Disk(), str(tmp_path), "swapped-0"), 1)
-    assert len(done.groups) > 1
+    assert len(done.written) > 1
     crashes = {one.files: one for one in crashed_swaps(done, source, "swapped", tmp_path)}
     assert 20 < len(crashes) < MOST_CRASHES
     for number, crash in enumerate(crashes.values()):

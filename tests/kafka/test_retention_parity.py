@@ -12,6 +12,7 @@ import random
 import shutil
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,19 @@ from kafkatool.engine.applying import apply
 from kafkatool.engine.cluster_view import read_cluster_view
 from kafkatool.engine.fs import Disk
 from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.logdir import PartitionState, read_log_dir
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.plan import Applying
+from kafkatool.engine.remote_copies import RemoteCopies, read_remote_copies
 from kafkatool.engine.retention import Decision, Rule
-from kafkatool.engine.retention_logs import Judged, Judging, judge
+from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.source import Guest
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.checkpoint import read_leader_epochs
 from kafkatool.format.release import Release
+from kafkatool.format.schema.remote_log_metadata import metadata_partition
+from kafkatool.format.uuids import parse_uuid
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.cluster import Cluster
@@ -349,10 +353,12 @@ def test_of_a_tiered_log_goes_here_what_is_copied_and_above_the_local_limit(
         "time": {"local.retention.ms": str(20 * MINUTE_MS)},
     }
     kept = {"local.retention.ms": str(600 * MINUTE_MS), "local.retention.bytes": "-2"}
-    broker = Broker(version, {**HELD_OFF, **CHECKING, **TIERED}, profiles=(peers.TIERED,))
+    metadata = {"rlmm.config.remote.log.metadata.topic.num.partitions": "5"}
+    broker = Broker(version, {**HELD_OFF, **CHECKING, **TIERED, **metadata}, profiles=(peers.TIERED,))
     remote = broker.root / "remote"
     broker.properties["rsm.config.dir"] = str(remote)
     with broker:
+        broker.client.create_topic("fresh", {"remote.storage.enable": "true"})
         for topic in limits:
             config = {"remote.storage.enable": "true", **kept, **small_segments(version, 2 * BATCH + 10)}
             broker.client.create_topic(topic, {**config, "segment.index.bytes": "600"})
@@ -361,7 +367,7 @@ def test_of_a_tiered_log_goes_here_what_is_copied_and_above_the_local_limit(
                 send(broker, topic, write_batch([NewRecord(b"k", b"v" * 100, now_ms - age * MINUTE_MS)]))
             closed = len(names(broker.log_dir / f"{topic}-0", ".log")) - 1
             wait_for_copies(remote, topic, closed)
-        time.sleep(1)
+        wait_until(lambda: told_of_copies(broker) == len(limits), "the metadata to be written down", 30)
         copy = tmp_path / "copy"
         shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("*.tmp"))
         for topic, config in limits.items():
@@ -369,18 +375,47 @@ def test_of_a_tiered_log_goes_here_what_is_copied_and_above_the_local_limit(
         time.sleep(5)
         sources = read_sources([broker.log_dir], broker)
         log_dir = read_log_dir(str(copy), GUEST)
+        copies = RemoteCopies([log_dir], [], GUEST)
+        fresh = next(one for one in log_dir.partitions if one.topic == "fresh")
+        assert copied_of(fresh, log_dir, sources, copies) == {}
         for topic in limits:
             partition = next(one for one in log_dir.partitions if one.directory == f"{topic}-0")
             highest = partition.live_segments[-1].base_offset - 1
             moment = time.time_ns() // 1_000_000
-            judged = judge(partition, log_dir, sources, Judging(moment, remote_offset=highest), GUEST)
+            copied = copied_of(partition, log_dir, sources, copies)
+            judged = judge(partition, log_dir, sources, Judging(moment), GUEST, copied)
+            assert judged.limits.remote_offset == highest
             assert judged.outcome.deleted
             assert judged.outcome.log_start == 0
             assert names(broker.log_dir / f"{topic}-0", ".log") == left_of(judged)
+            given = judge(partition, log_dir, sources, Judging(moment, remote_offset=highest), GUEST)
+            assert given.outcome == judged.outcome
             unsure = judge(partition, log_dir, sources, Judging(moment), GUEST)
             assert [one.decision is Decision.UNKNOWN for one in unsure.outcome.verdicts] == [
                 one.decision is Decision.DELETE for one in judged.outcome.verdicts
             ]
+
+
+def told_of_copies(broker: Broker) -> int:
+    """Of how many partitions all closed segments are copied, as far as the checkpointed metadata says.
+
+    All that the metadata holds of a partition is where it belongs.
+    """
+    log_dir, done = read_log_dir(str(broker.log_dir), GUEST), 0
+    homes = {key: one for one in log_dir.partitions for key in _keys_in(one, log_dir)}
+    for key, home in homes.items():
+        assert home.partition == metadata_partition(parse_uuid(key[0]) or b"", key[1], 5)
+    known = read_remote_copies([log_dir], GUEST).copied
+    for one in log_dir.partitions:
+        copied = known.get((one.topic_id or "", one.partition or 0))
+        if copied is not None and max(copied.values()) == one.live_segments[-1].base_offset - 1:
+            done += 1
+    return done
+
+
+def _keys_in(partition: Partition, log_dir: LogDir) -> list[tuple[str, int]]:
+    """The partitions that one partition of the metadata tells of."""
+    return list(read_remote_copies([replace(log_dir, partitions=[partition])], GUEST).copied)
 
 
 def wait_for_copies(remote: Path, topic: str, count: int) -> None:

@@ -25,6 +25,8 @@ ROW_KINDS: dict[str, RowKind] = {
             "records_largest_timestamp_offset": "the offset that has that one",
             "retention_ms": "the limit of time; -1 for none. Of a tiered topic that copies, the local one",
             "retention_bytes": "the limit of size; -1 for none; likewise",
+            "remote_offset": "the highest offset in remote storage, of a tiered topic that copies, by "
+            "__remote_log_metadata or --remote-offset; -1 for none; null where it is not known",
             "log_size": "bytes of all segments before the check",
             "excess": "bytes above retention_bytes when this segment's turn came; null where it did not come",
             "upper_offset": "the offset that the high watermark must have reached for it to go",

@@ -34,19 +34,20 @@ class Compacted:
     """Where the segments of the last pass are."""
 
     @property
-    def groups(self) -> list[tuple[list[int], int]]:
-        """The bases of segments that become one, and the base of that."""
-        if not self.passes:
-            return []
-        now = [one.base_offset for _group, one in self.passes[-1].cleaned.groups]
-        end = max(
-            (one.base_offset for group, _one in self.passes[-1].cleaned.groups for one in group), default=-1
-        )
-        old = [one.base_offset for one in self.before.segments if one.base_offset <= end]
-        ends = [*now[1:], end + 1]
-        return [
-            ([base for base in old if low <= base < high], low) for low, high in zip(now, ends, strict=True)
-        ]
+    def written(self) -> list[int]:
+        """The bases of the segments that passes wrote: all of `after` that is not a file of `before`."""
+        return _bases_apart(self.after, self.before)
+
+    @property
+    def gone(self) -> list[int]:
+        """The bases of the old segments that are no longer in the log, whichever pass took them in."""
+        return _bases_apart(self.before, self.after)
+
+
+def _bases_apart(log: CleanableLog, other: CleanableLog) -> list[int]:
+    """The bases of the segments of one log whose files are not those of the other."""
+    paths = {one.path for one in other.segments}
+    return [one.base_offset for one in log.segments if one.path not in paths]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,10 @@ def write_partition(done: Compacted, source: str, target: str, files: Files, gue
 
 
 def _replaced_names(done: Compacted) -> set[str]:
-    """Files of the segments that were cleaned, and the producers' snapshots of those that are no more."""
-    names = set()
-    for bases, base in done.groups:
-        for old in bases:
-            names |= {segment_file(old, f".{extension}") for extension in _EXTENSIONS}
-            if old != base:
-                names.add(segment_file(old, ".snapshot"))
-    return names
+    """Files of the segments that were cleaned, and the producers' snapshots of those that were merged."""
+    merged = set(done.gone) - set(done.written)
+    files = {segment_file(base, f".{extension}") for base in done.gone for extension in _EXTENSIONS}
+    return files | {segment_file(base, ".snapshot") for base in merged}
 
 
 def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
@@ -76,7 +72,7 @@ def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
 def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, int], guest: Guest) -> Plan:
     """The stages that put the segments of the last pass in the place of the old ones."""
     assert done.directory is not None
-    new = {base: _files_of(done.directory, base) for _bases, base in done.groups}
+    new = {base: _files_of(done.directory, base) for base in done.written}
     cleaned, swapped, final = [], [], []
     for base in sorted(new, reverse=True):
         stage, last = [], []

@@ -20,9 +20,11 @@ from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchange
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
-from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide, limits_of
+from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies
+from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.retention import LogFacts as RetentionFacts
 from kafkatool.engine.retention_facts import Reading, read_log_facts
+from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
 from kafkatool.engine.roots import Root
 from kafkatool.engine.scrub import tail_checksum
 from kafkatool.engine.settings import Sources
@@ -122,6 +124,8 @@ class Audit(Verification):
         found = find_partitions(self.root.targets, self._request.guest)
         by_path = {unit.path: unit for unit in units}
         asks: list[PartitionAsk] = []
+        copies = RemoteCopies([home.log_dir for home in found.homes], [], self._request.guest)
+        copied: dict[str, EpochOffsets | None] = {}
         for home in found.homes:
             sources = self.request.sources_of(home, found)
             checkpoints = {
@@ -132,8 +136,9 @@ class Audit(Verification):
                 unit = by_path.get(named.partition.path)
                 if unit is not None and named.partition.state not in _NOT_RETAINED:
                     asks.append(self._ask(home, named, unit, sources, checkpoints))
+                    copied[unit.path] = copied_of(named.partition, home.log_dir, sources, copies)
         for ask, answer in in_order(pool, answered, asks):
-            self._take(by_path[ask.partition.path], ask, answer.result())
+            self._take(by_path[ask.path], ask, answer.result(), copied[ask.path])
 
     def _ask(
         self,
@@ -145,8 +150,7 @@ class Audit(Verification):
     ) -> PartitionAsk:
         partition, guest, now_ms = named.partition, self._request.guest, self.request.now_ms
         settings = sources.of(partition.topic)
-        has_cleaner = sources.broker("log.cleaner.enable").value is True
-        limits = limits_of(settings.config, has_cleaner=has_cleaner)
+        limits = limits_for(partition.topic, sources)
         key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
         watermark = home.log_dir.high_watermarks.get(key)
         reading = Reading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
@@ -161,14 +165,17 @@ class Audit(Verification):
         slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent
         return PartitionAsk(partition, reading, limits, guest, cleaning, slim, is_same)
 
-    def _take(self, unit: Unit, ask: PartitionAsk, answer: PartitionAnswer) -> None:
+    def _take(
+        self, unit: Unit, ask: PartitionAsk, answer: PartitionAnswer, copied: EpochOffsets | None
+    ) -> None:
         if answer.failure is not None:
             self.summary.failures.append(answer.failure)
         unit.compaction = answer.compaction
         if answer.facts is None:
             return
         unit.log_facts = asdict(answer.facts)
-        verdicts = decide(answer.facts, ask.limits, self.request.now_ms).verdicts
+        limits = with_copies(ask.limits, ask.partition, answer.facts.log_end, copied, self._request.guest)
+        verdicts = decide(answer.facts, limits, self.request.now_ms).verdicts
         for verdict in verdicts:
             for segment in unit.segments:
                 if segment.base_offset == verdict.segment.base_offset:

@@ -28,11 +28,12 @@ from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, 
 from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
 from kafkatool.engine.paths import FileTarget, Target
 from kafkatool.engine.remote import is_remote
+from kafkatool.engine.remote_copies import RemoteCopies
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
 from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention_forecast import Forecast, forecast
-from kafkatool.engine.retention_logs import Judged, Judging, judge
+from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.sketches import Numbers, no_numbers
 from kafkatool.engine.source import Guest
@@ -207,6 +208,7 @@ class Gathering(Verification):
         found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
         asks: list[SavingsAsk] = []
         names: dict[str, str] = {}
+        self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)
         for home in found.homes:
             sources = self.request.sources_of(home, found)
             checkpoints = {
@@ -228,7 +230,9 @@ class Gathering(Verification):
     def _judged(self, home: Home, named: NamedPartition, sources: Sources) -> Judged | None:
         partition = named.partition
         try:
-            judged = judge(partition, home.log_dir, sources, Judging(self.now_ms), self._request.guest)
+            copied = copied_of(partition, home.log_dir, sources, self._copies)
+            guest = self._request.guest
+            judged = judge(partition, home.log_dir, sources, Judging(self.now_ms), guest, copied)
         except FileNotFoundError:
             self.summary.notes.append(f"{partition.path}: vanished meanwhile")
             return None

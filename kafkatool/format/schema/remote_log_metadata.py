@@ -75,6 +75,24 @@ PARTITION_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELE
 TOPIC = Framed(TABLE)
 
 
+def metadata_partition(topic_id: bytes, partition: int, count: int) -> int:
+    """Which of `count` partitions of the topic holds everything about a partition of a tiered topic."""
+    hashed = 1
+    for number in (*(int.from_bytes(half, "big") for half in (topic_id[8:], topic_id[:8])), partition):
+        hashed = (31 * hashed + (number >> 32 ^ number)) & 0xFFFFFFFF
+    return (_murmur2_of_int(hashed) & 0x7FFFFFFF) % count
+
+
+def _murmur2_of_int(number: int) -> int:
+    """Kafka's hash of the four bytes of a number, the highest first."""
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    k = int.from_bytes(number.to_bytes(4, "big"), "little") * multiplier & mask
+    k = (k ^ k >> 24) * multiplier & mask
+    hashed = (0x9747B28C ^ 4) * multiplier & mask ^ k
+    hashed = (hashed ^ hashed >> 13) * multiplier & mask
+    return hashed ^ hashed >> 15
+
+
 def decode_text(
     release: Release, offset: int, key: bytes | None, value: bytes | None, redacted: bool
 ) -> tuple[None, str]:
