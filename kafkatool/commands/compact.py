@@ -141,6 +141,7 @@ class _Work:
     def run(self, found: Found, pool: Workers, *, memory: int) -> None:
         from kafkatool.commands.compact_rows import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
         from kafkatool.commands.compact_telling import Asking, Telling
+        from kafkatool.commands.plan_rows import name_leftovers
         from kafkatool.engine.compaction.key_room import KeyRoom
         from kafkatool.engine.transactional_ids import TransactionalIds
 
@@ -155,6 +156,8 @@ class _Work:
         with rows(self._fmt, WASTE_COLUMNS if self._how.top else columns, raw=self._raw) as out:
             asked = [self._compacted(home, found, self._named) for home in found.homes]
             for home, some in zip(found.homes, asked, strict=True):
+                how = self._plan.applying(self._now_ms)
+                name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
                 self._home(home, some, out, pool)
 
     def _fail(self, message: str) -> None:

@@ -15,6 +15,7 @@ from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.journal import Journal
+    from kafkatool.engine.partitions import Home
     from kafkatool.engine.plan import Applying, Plan, Step
     from kafkatool.engine.plans_in_order import PlanAsk
     from kafkatool.engine.source import Guest
@@ -90,7 +91,6 @@ def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, 
     from kafkatool.engine.applying import disk_for
     from kafkatool.engine.plan import refuse_if_unsafe
 
-    _name_leftovers(plan, how, speak, do_apply=do_apply)
     journal = None
     row = plan_row(plan, how, None)
     if do_apply and not plan.steps:  # scripts go on to what they do by hand
@@ -125,22 +125,21 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
     return journal
 
 
-def _name_leftovers(plan: Plan, how: Applying, speak: Talk, *, do_apply: bool) -> None:
-    """Name what killed runs left in the directories of a plan, and with --apply remove what is waste."""
+def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
+    """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
     from kafkatool.engine.applying import disk_for
     from kafkatool.engine.lock import hold_lock, refuse_if_in_use
+    from kafkatool.engine.plan import Plan
     from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
 
-    looked_at = {os.path.dirname(step.path) for step in plan.steps}
-    if plan.evidence is not None:
-        looked_at |= plan.evidence.directories
-    left = find_leftovers(plan.log_dir, looked_at, how.backup_dir)
+    looked_at = [named.partition.path for named in home.partitions]
+    left = find_leftovers(home.path, looked_at, how.backup_dir)
     removed = set()
     if do_apply and any(one.is_waste for one in left):
-        refuse_if_in_use(plan.log_dir, offline=how.offline, now_ms=how.now_ms)
-        files = disk_for(plan, how)
-        with hold_lock(plan.log_dir, files):
-            removed = set(remove_waste(find_leftovers(plan.log_dir, looked_at, how.backup_dir), files))
+        refuse_if_in_use(home.path, offline=how.offline, now_ms=how.now_ms)
+        files = disk_for(Plan("", home.path, ()), how)
+        with hold_lock(home.path, files):
+            removed = set(remove_waste(find_leftovers(home.path, looked_at, how.backup_dir), files))
     for one in left:
         ending = ": removed" if one.path in removed else ": --apply removes it" if one.is_waste else ""
         speak.warn(f"{one.path}: {one.what}{ending}")

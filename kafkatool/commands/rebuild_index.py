@@ -114,10 +114,12 @@ class _Work:
         return found.homes
 
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
-        from kafkatool.commands.plan_rows import conclude, step_row, write_row
+        from kafkatool.commands.plan_rows import conclude, name_leftovers, step_row, write_row
         from kafkatool.engine.evidence import gather_evidence
         from kafkatool.engine.rebuild import as_plan
 
+        how = self._plan.applying(self._now_ms)
+        name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
         meant = [named.partition for named in home.partitions]
         evidence = gather_evidence(home.log_dir, meant, with_content=self._plan.apply)
         done = self._all(home, pool)
@@ -127,7 +129,6 @@ class _Work:
                 write_row(out, step_row(difference.step, difference.size_before, counts), fmt)
             self._tell_damage(part, out, fmt)
         self._talk.warn_of_bad_blocks(self._guest.errors.count)
-        how = self._plan.applying(self._now_ms)
         plan = replace(as_plan(home.path, done), evidence=evidence)
         conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 

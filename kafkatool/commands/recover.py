@@ -141,6 +141,7 @@ class _Work:
         from kafkatool.commands.plan_rows import (
             STEP_COLUMNS,
             conclude,
+            name_leftovers,
             step_row,
             write_row,
         )
@@ -157,6 +158,8 @@ class _Work:
         self._fates = {
             os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in home.log_dir.partitions
         }
+        how = self._plan.applying(self._now_ms)
+        name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
         partitions = [named.partition for named in home.partitions] + _deleted(home)
         evidence = gather_evidence(home.log_dir, partitions, with_content=self._plan.apply)
         done = self._all(partitions, checks, pool)
@@ -171,7 +174,6 @@ class _Work:
                 size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
                 write_row(out, step_row(step, size), fmt)
             self._talk.warn_of_bad_blocks(self._guest.errors.count)
-            how = self._plan.applying(self._now_ms)
             conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 
     def _advise(self, one: Recovered) -> None:

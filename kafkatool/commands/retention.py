@@ -253,8 +253,11 @@ class _Work:
                 self._conclude(replace(plan, evidence=evidence))
 
     def _evidence(self, home: Home) -> Evidence:
+        from kafkatool.commands.plan_rows import name_leftovers
         from kafkatool.engine.evidence import gather_evidence
 
+        how = self._plan.applying(self._now_ms)
+        name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
         meant = [one.partition for one in home.partitions]
         return gather_evidence(home.log_dir, meant, with_content=self._plan.apply)
 

@@ -62,6 +62,12 @@ def write_partition(log_dir: Path, name: str, *, segments: int = 2, topic_id: st
     return directory
 
 
+def write_meta_properties(log_dir: Path) -> None:
+    (log_dir / "meta.properties").write_text(
+        f"version=1\nnode.id=7\ncluster.id={CLUSTER_ID}\ndirectory.id={TOPIC_ID}\n"
+    )
+
+
 def write_log_dir(path: Path) -> Path:
     """A log directory with a few partitions in several states, and things nobody knows."""
     path.mkdir(parents=True)
@@ -69,9 +75,7 @@ def write_log_dir(path: Path) -> Path:
         write_partition(path, name)
     write_partition(path, "gone-0.0123456789abcdef0123456789abcdef-delete", segments=1)
     write_partition(path, "lost-3.0123456789abcdef0123456789abcdef-stray", segments=1)
-    (path / "meta.properties").write_text(
-        f"version=1\nnode.id=7\ncluster.id={CLUSTER_ID}\ndirectory.id={TOPIC_ID}\n"
-    )
+    write_meta_properties(path)
     (path / "replication-offset-checkpoint").write_text("0\n1\norders 0 120\n")
     (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":17}')
     return path
