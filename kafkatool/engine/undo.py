@@ -20,7 +20,7 @@ from kafkatool.engine.fs import Files
 from kafkatool.engine.journal import Found, Journal, JournalWriter, Move, is_inside, is_regular, kept_suffix
 from kafkatool.engine.lock import hold_locks, refuse_if_in_use
 from kafkatool.engine.owners import ConfinedDisk
-from kafkatool.engine.plan import Action, drop_clean_marker
+from kafkatool.engine.plan import Action, drop_clean_marker, existing
 from kafkatool.errors import KafkatoolError, Refused
 
 # What a volume of another kind may round times to.
@@ -61,7 +61,7 @@ def disk_for_undo(journal: Journal) -> Files:
     homes = [os.path.dirname(journal.path), *(os.path.dirname(one) for one in journal.directories)]
     wanted = {*_log_dirs(journal), *outside, *homes}
     inside = {one for one in wanted if is_inside(one, journal.root)}
-    return ConfinedDisk(one for one in {journal.root, *(wanted - inside)} if os.path.isdir(one))
+    return ConfinedDisk({journal.root, *map(existing, wanted - inside)})
 
 
 def _log_dirs(journal: Journal) -> list[str]:

@@ -118,7 +118,9 @@ def _is_journal(path: Path) -> bool:
 
 
 def journals(root: Path) -> list[str]:
-    return [str(path) for path in sorted(root.rglob("*.kafkatool-*")) if _is_journal(path) and path.is_file()]
+    """Oldest first: their names are drawn at random."""
+    found = [path for path in root.rglob("*.kafkatool-*") if _is_journal(path) and path.is_file()]
+    return [str(path) for path in sorted(found, key=lambda path: path.stat().st_ctime_ns)]
 
 
 def run_and_kill(arguments: list[str], at: int | None) -> tuple[int, int]:
