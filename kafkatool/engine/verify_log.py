@@ -388,8 +388,6 @@ class LogWalk:
         """Whether a batch's offsets can stand where they stand; if not, that is told."""
         header, facts = batch.header, self.facts
         lowest = self.base if self.job.base_offset is not None else -NOWHERE
-        if header.magic not in (0, 1, 2):
-            return False  # told by the scan
         if last < lowest or (base < lowest and isinstance(header, BatchHeader)) or last > self.highest:
             expected, severity = f"offsets {lowest} to {self.highest}", Severity.NO_START
             message = "its offsets do not fit into this segment: a broker that scans it does not start"
