@@ -12,7 +12,7 @@ from kafkatool.engine.index import index_limit
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.source import ByteRange, Guest, open_source
+from kafkatool.engine.source import ByteRange, Guest, open_source, without_hole
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import (
     MOST_READ,
@@ -206,7 +206,7 @@ class _Judge:
     def _content(self, path: str, limit: int) -> bytes | None:
         """A whole small file; None where it is gone or cannot be read, which is remembered."""
         with suppress(FileNotFoundError, KafkatoolError), open_source(path, self.guest) as source:
-            data = source.read(0, limit)
+            data = source.read(0, without_hole(source, limit))
             if not source.unreadable:
                 return data
             self.unreadable[path] = source.unreadable[0]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
-from kafkatool.engine.source import ByteRange, Guest, Source, open_source
+from kafkatool.engine.source import ByteRange, Guest, Source, open_source, without_hole
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 
@@ -36,6 +36,9 @@ class Window:
         self.unreadable = [(a - self._start, b - self._start) for a, b in self._inner.unreadable]
         return data
 
+    def next_data(self, position: int) -> int:
+        return min(self._end, self._inner.next_data(position + self._start)) - self._start
+
     def close(self) -> None: ...
 
     def __enter__(self) -> Window:
@@ -56,6 +59,9 @@ class Held:
 
     def read(self, position: int, size: int) -> bytes:
         return self._data[position : position + max(0, size)]
+
+    def next_data(self, position: int) -> int:
+        return position
 
     def close(self) -> None: ...
 
@@ -102,7 +108,9 @@ class VirtualDirectory:
 
     def _read(self, content: Stretch) -> bytes:
         with open_source(content.path, self._guest) as source:
-            data = source.read(0, SMALL_FILE)
+            # A broker searches all of an offset index, what it reserved there too.
+            is_searched = content.path.endswith(".index")
+            data = source.read(0, SMALL_FILE if is_searched else without_hole(source, SMALL_FILE))
             if source.unreadable:
                 self.unreadable.add(content.path)
                 start, end = source.unreadable[0]
