@@ -45,9 +45,7 @@ class RecoveredSegment:
     def count_unreadable(self, damage: Damage) -> None:
         """Add a batch whose magic nobody knows: it is outside the checksum, and recovery does not look."""
         first = self.unreadable or damage
-        self.unreadable = replace(
-            first, end_position=damage.end_position, last_offset=damage.last_offset
-        )
+        self.unreadable = replace(first, end_position=damage.end_position, last_offset=damage.last_offset)
         self.unreadable_batches += 1
 
 

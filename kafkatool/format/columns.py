@@ -235,7 +235,6 @@ class RecordDecoder:
                 return
             yield self._columns(memoryview(body), window, start, start + header.size, position, rows)
 
-
     def _check_headers(self, rows: int) -> None:
         counts = self._records[_HEADERS_COUNT, :rows]
         check_header_count(int(counts.max(initial=0)), 0)

@@ -138,7 +138,7 @@ def test_the_reference_reads_as_many_headers_as_are_allowed() -> None:
         list(read_records(read_header(data), data))
 
 
-# --- holes ----------------------------------------------------------------------------------------------------
+# --- holes ----------------------------------------------------------------------------------------
 
 
 def has_holes(directory: Path) -> bool:
@@ -196,7 +196,7 @@ def test_batches_behind_a_hole_are_found_wherever_it_ends(tmp_path: Path) -> Non
         assert [row["position"] for row in rows if row["kind"] == "batch"] == [(1 << 30) - shift]
 
 
-# --- names that stand for an offset ---------------------------------------------------------------------------
+# --- names that stand for an offset ---------------------------------------------------------------
 
 ODD_NAMES = ("-0000000000000000001.log", "5.log", "+0000000000000000000.log", "0.log", "٣.log")
 

@@ -514,9 +514,7 @@ def test_producers_are_replayed_only_over_a_chain_that_holds(orders: Path) -> No
 @pytest.mark.parametrize(
     ("name", "end"), [("-0000000000000000001.log", 180), ("0.log", 180), ("5.log", 180), ("500.log", 500)]
 )
-def test_a_log_under_a_name_that_no_broker_writes_is_never_opened(
-    orders: Path, name: str, end: int
-) -> None:
+def test_a_log_under_a_name_that_no_broker_writes_is_never_opened(orders: Path, name: str, end: int) -> None:
     """A broker opens, or makes, the log that the offset in the name stands for."""
     (orders / name).write_bytes((orders / segment_file(0, ".log")).read_bytes())
     found = recovered(orders)

@@ -616,7 +616,7 @@ def test_damaged_metadata_proves_nothing_about_topic_ids(log_dir: Path) -> None:
     assert {f.topic for f in findings(log_dir)} == {"__cluster_metadata"}
 
 
-# --- what a follower leaves that truncated its log and was killed --------------------------------------------
+# --- what a follower leaves that truncated its log and was killed ---------------------------------
 
 
 def left_over(partition: Path, *, from_slot: int) -> None:
