@@ -62,7 +62,7 @@ class SegmentLookup:
                 return
 
     def check_readable(self, batch: Batch) -> None:
-        """Raise BrokerThrows where the disk does not give what a broker reads of a batch for its producers."""
+        """Raise BrokerThrows where the disk does not give what a broker reads of a batch."""
         header = batch.header
         has_producer = isinstance(header, BatchHeader) and header.producer_id >= 0
         self._fail_if_unreadable(

@@ -165,7 +165,7 @@ def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
 def read_small_file(
     path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20, *, allow_pipe: bool = False
 ) -> bytes:
-    """A whole side file, up to `limit` bytes and without most of a hole at its end. Raises like open_source."""
+    """A side file, up to `limit` bytes and without most of a hole at its end. Raises like open_source."""
     with open_source(path, guest, allow_pipe=allow_pipe) as source:
         return source.read(0, without_hole(source, limit))
 

@@ -172,7 +172,7 @@ class RecordDecoder:
             start = at
 
     def _before_too_many_headers(self, window: bytes, start: int, end: int, rows: int) -> tuple[int, int]:
-        """Where the first batch begins that has a record with too many headers, and how many rows come before."""
+        """Where the first batch with too many headers in a record begins, and the rows before it."""
         too_many = np.flatnonzero(self._records[_HEADERS_COUNT, :rows] > MOST_HEADERS)
         if not len(too_many):
             return end, rows

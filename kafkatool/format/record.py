@@ -32,8 +32,8 @@ Header = tuple[bytes, bytes | None]
 
 DEFAULT_MAX_INFLATED = 64 << 20
 MOST_HEADERS = 100_000
-"""Of one record. A few kilobytes of a compressed batch can hold millions of empty ones, and each costs far more
-to hold and to show than the two bytes it takes."""
+"""Of one record. Some kilobytes of a compressed batch can hold millions of empty ones, and each costs far
+more to hold and to show than the two bytes it takes."""
 
 
 class Record(NamedTuple):

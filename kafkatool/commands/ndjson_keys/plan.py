@@ -30,7 +30,7 @@ ROW_KINDS: dict[str, RowKind] = {
             "segment": "base offset of the segment; null where it is about none",
             "what": "leftover (a file that was left behind is resolved), scan, cut, trim (of zeros that "
             "were reserved, or never written), delete, rebuild, split; unreadable (a batch of unknown magic, "
-            "which a broker keeps and no consumer reads), misnamed (a log that no broker opens by this name); "
+            "which brokers keep and no consumer reads), misnamed (a log that no broker opens by this name); "
             "refuse (the broker does not start), offline (it leaves the log directory out), stray (it sets "
             "the partition aside), promote (a -future copy takes its place), empty (such a copy loses all); "
             "salvage and unprovable with --keep-after-damage",
