@@ -22,6 +22,7 @@ from kafkatool.engine.source import Guest
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
 from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.producer_snapshot import write_snapshot
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
@@ -503,8 +504,10 @@ def test_producers_are_replayed_only_over_a_chain_that_holds(orders: Path) -> No
     log = orders / segment_file(120, ".log")
     size = read_header(log.read_bytes()).size
     (orders / segment_file(122, ".snapshot")).write_bytes(write_snapshot([]))
+    last = OffsetEntry(59, log.stat().st_size - size)
+    (orders / segment_file(120, ".index")).write_bytes(write_entries([last]))
     assert recovered(orders, CLEAN).refusal is None
-    put(log, 3 * size + 8, (3).to_bytes(4, "big"))
+    put(log, size + 8, (3).to_bytes(4, "big"))
     assert "the length field cannot be right" in (recovered(orders, CLEAN).refusal or "")
 
 
