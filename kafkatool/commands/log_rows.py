@@ -292,9 +292,7 @@ def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> 
         end_position=batch.position + header.size,
         expected=str(error.expected),
         found=str(error.found),
-        message="more than --max-batch-size allows"
-        if is_too_large
-        else f"{error.what} at its byte {error.at}",
+        message=f"{error.what} at its byte {error.at}",
         severity=Severity.DEGRADED if is_too_large else Severity.LOSS,
         first_offset=first if offset is None else offset,
         last_offset=header.last_offset if offset is None else offset,

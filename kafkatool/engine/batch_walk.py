@@ -48,13 +48,27 @@ def _before(columns: BatchColumns, end: int) -> BatchColumns:
 
 
 def one_batch(batch: Batch, max_batch_size: int) -> BatchColumns | Damage:
-    """One good batch that is not in a run: of an old format, or right behind damage."""
+    """One good batch that is not in a run: of an old format, or right behind damage.
+
+    Damage for one whose checksum matches and whose header nobody can go by.
+    """
     header = batch.header
+    if header.magic not in (0, 1, 2):
+        return _unusable(batch, FindingClass.BAD_MAGIC, "magic 0, 1 or 2", f"magic {header.magic}")
     if isinstance(header, LegacyHeader):
         return _legacy(batch, header, max_batch_size)
     assert isinstance(header, BatchHeader)
+    if header.records_count < 0:
+        return _unusable(batch, FindingClass.BAD_RECORD, "0 records or more", f"{header.records_count}")
+    if header.last_offset_delta < 0:
+        return _unusable(batch, FindingClass.BAD_OFFSET, "a last offset above", f"{header.last_offset}")
     fields = (batch.position, header.base_offset, header.size, *header[2:])
     return BatchColumns(*(np.array([field], dtype=np.int64) for field in fields))
+
+
+def _unusable(batch: Batch, kind: FindingClass, expected: str, found: str) -> Damage:
+    end = batch.position + batch.header.size
+    return Damage(kind, batch.position, end, expected, found, f"{found} where {expected} should stand")
 
 
 def _legacy(batch: Batch, header: LegacyHeader, max_batch_size: int) -> BatchColumns | Damage:

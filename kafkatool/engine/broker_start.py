@@ -13,6 +13,7 @@ from kafkatool.engine.source import Guest
 from kafkatool.engine.start_checks import StartChecks
 from kafkatool.engine.topic_settings import NumberSettings, is_tiered, setting, settings_in
 from kafkatool.format.names import parse_partition_directory
+from kafkatool.format.release import NEWEST
 
 SETTINGS = ("index.interval.bytes", "segment.index.bytes")
 """What the indexes that a start makes depend on."""
@@ -45,12 +46,13 @@ class BrokerStart:
         if is_alone and not (self.cluster.is_known and self.cluster.is_complete):
             self.cluster_left = read_cluster_view(metadata, guest, until_damage=True)
         self._settings = settings_in(self.cluster)
+        self._release = self.cluster.release or NEWEST
         self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
 
     def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> Recovering:
         """What a start knows of a partition; raises KafkatoolError where the metadata say nonsense."""
         if partition.state is PartitionState.METADATA:  # no checkpoint, no mark and no setting speaks of it
-            return Recovering(self._now_ms)
+            return Recovering(self._now_ms, release=self._release)
         key = (partition.topic or "", partition.partition or 0)
         interval, index_bytes = (self.number(partition.topic, name) for name in SETTINGS)
         return Recovering(
@@ -62,6 +64,7 @@ class BrokerStart:
             is_tiered=is_tiered(self._settings, partition.topic),
             is_clean=is_clean,
             is_beside_metadata=checks.has_metadata,
+            release=self._release,
         )
 
     def number(self, topic: str | None, name: str) -> int:

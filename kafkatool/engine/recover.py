@@ -25,6 +25,7 @@ from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, PartitionState
 from kafkatool.engine.plan import NewEnd, Plan
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
+from kafkatool.engine.recover_lookup import SegmentLookup
 from kafkatool.engine.recover_metadata import sort_out_snapshots
 from kafkatool.engine.recover_producers import finish_producers
 from kafkatool.engine.recover_result import (
@@ -37,13 +38,12 @@ from kafkatool.engine.recover_result import (
 )
 from kafkatool.engine.recover_segments import load_segments, recover_from_the_recovery_point
 from kafkatool.engine.recover_truncation import make_empty_segment, start_anew_at
-from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.scan import scan
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.virtual import VirtualDirectory
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file
-from kafkatool.format.offset_index import ENTRY_SIZE, lookup, read_entry
 from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.uuids import parse_uuid
 
@@ -70,7 +70,8 @@ def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recover
         what = Effect.OFFLINE if result.is_offline else Effect.REFUSE
         result.events.append(Event(str(what), None, str(error)))
         return result
-    result.stages = directory.stages()
+    # What a broker would make beside a log under a wrong name hides records: that name is mended first.
+    result.stages = [] if result.is_misnamed else directory.stages()
     result.unreadable = frozenset(directory.unreadable | _look_at_cuts(result, guest))
     return result
 
@@ -225,21 +226,13 @@ def _end_by_index(log: Loading, base: int) -> int:
 
     Where that leads to no batch the segment counts as empty; its bytes stay, and new ones go behind them.
     """
-    name = segment_file(base, ".log")
-    index = log.read_or_fail(segment_file(base, ".index"))
-    slots = len(index) // ENTRY_SIZE
-    wanted = read_entry(index, (slots - 1) * ENTRY_SIZE).offset(base) if slots else base
-    is_found, end = False, base
-    with log.dir.open(name) as source:
-        for item in scan(source, max(0, lookup(index, base, wanted).position), chain=True):
-            if isinstance(item, Batch):
-                is_found = is_found or item.header.last_offset >= wanted
-                end = item.header.last_offset + 1
-            elif item.ends_chain:
-                if item.throws:
-                    raise BrokerThrows(f"{name}: the index leads to byte {item.position}: {item.message}")
-                break
-    return end if is_found else base
+    end = base
+    with log.dir.open(segment_file(base, ".log")) as source:
+        segment = SegmentLookup(log, base, source)
+        start = segment.position_of(segment.last_indexed_offset())
+        for batch in () if start is None else segment.batches(start):
+            end = batch.header.last_offset + 1
+    return end
 
 
 def _end_of_chain(log: Loading, base: int) -> int:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.recover_result import (
-    BrokerThrows,
-    DirectoryFails,
-    Loading,
-    offset_in_name,
-    unreadable_in,
-)
+from kafkatool.engine.recover_lookup import SegmentLookup
+from kafkatool.engine.recover_result import BrokerThrows, DirectoryFails, Loading, offset_in_name
 from kafkatool.engine.refusals import LogRefusal
-from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Source
 from kafkatool.engine.virtual import Unreadable, VirtualDirectory
 from kafkatool.errors import FormatError
-from kafkatool.format.batch import HEADER_SIZE, BatchHeader
+from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
 
@@ -30,8 +23,12 @@ class Producers:
         self._now_ms = now_ms
 
     def offsets(self) -> list[int]:
-        found = [offset_in_name(name) for name in self._dir if name.endswith(".snapshot")]
-        return sorted(offset for offset in found if offset is not None)
+        return sorted(self._names())
+
+    def _names(self) -> dict[int, str]:
+        """By offset: the snapshot, which a broker opens by whatever name stands for the offset."""
+        found = {offset_in_name(name): name for name in self._dir if name.endswith(".snapshot")}
+        return {offset: name for offset, name in found.items() if offset is not None}
 
     def take(self) -> None:
         offset = self.states.end_offset
@@ -43,7 +40,7 @@ class Producers:
     def load_newest(self, log_start: int) -> None:
         for offset in reversed(self.offsets()):
             try:
-                rows = read_snapshot(self._dir.read(segment_file(offset, ".snapshot")))
+                rows = read_snapshot(self._dir.read(self._names()[offset]))
             except Unreadable as error:
                 raise DirectoryFails(str(error)) from None
             except FormatError:
@@ -76,7 +73,7 @@ class Producers:
             self._remove(offset, why)
 
     def _remove(self, offset: int, why: str) -> None:
-        self._dir.remove(segment_file(offset, ".snapshot"), why)
+        self._dir.remove(self._names()[offset], why)
 
 
 def finish_producers(log: Loading, log_start: int, end: int) -> None:
@@ -108,6 +105,7 @@ def _replay(
 ) -> None:
     begin = producers.states.end_offset
     floor = max((base for base in bases if base <= begin), default=None)
+    last = max((base for base in bases if base <= end), default=None)
     for base in bases:
         if base >= end or (floor is not None and base < floor):
             continue
@@ -115,36 +113,27 @@ def _replay(
         producers.states.end_offset = start
         if base in marks:
             producers.take()
-        _replay_segment(log, producers.states, base, start, end)
+        _replay_segment(log, producers.states, base, start, end, is_last=base == last)
         producers.states.end_offset = start
 
 
-def _replay_segment(log: Loading, states: ProducerStates, base: int, start: int, end: int) -> None:
-    with log.dir.open(segment_file(base, ".log")) as source:
-        for item in scan(source, chain=True):
-            if not isinstance(item, Batch):
-                _fail_if_unreadable(base, source, item.position, item.position + HEADER_SIZE)
-                if item.ends_chain:
-                    return
-                continue
-            header = item.header
-            has_producer = isinstance(header, BatchHeader) and header.producer_id >= 0
-            read_to = item.position + (header.size if has_producer else HEADER_SIZE)
-            _fail_if_unreadable(base, source, item.position, read_to)
-            if header.last_offset >= end:
-                return
-            if header.last_offset < start or not isinstance(header, BatchHeader):
-                continue
-            if header.producer_id >= 0 and item.data is not None:
+def _replay_segment(
+    log: Loading, states: ProducerStates, base: int, start: int, end: int, *, is_last: bool
+) -> None:
+    name = segment_file(base, ".log")
+    if not log.dir.size(name):
+        return
+    with log.dir.open(name) as source:
+        segment = SegmentLookup(log, base, source)
+        stop = segment.position_of(end) if is_last else None
+        position = segment.position_of(start)
+        if position is None:
+            return
+        for batch in segment.batches(position, stop):
+            segment.check_readable(batch)
+            header = batch.header
+            if isinstance(header, BatchHeader) and header.producer_id >= 0 and batch.data is not None:
                 try:
-                    states.replay(state_batch(header, item.data))
+                    states.replay(state_batch(header, batch.data))
                 except (FormatError, LogRefusal) as error:
-                    raise BrokerThrows(f"{segment_file(base, '.log')}: {error}") from None
-
-
-def _fail_if_unreadable(base: int, source: Source, start: int, end: int) -> None:
-    """Where the disk does not give what a broker reads, it does not start."""
-    bad = unreadable_in(source, start, end)
-    if bad is not None:
-        name = segment_file(base, ".log")
-        raise BrokerThrows(f"{name}: the disk does not give bytes {bad[0]} to {bad[1] - 1}")
+                    raise BrokerThrows(f"{name}: {error}") from None

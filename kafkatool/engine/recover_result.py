@@ -12,6 +12,7 @@ from kafkatool.engine.source import ByteRange, Source
 from kafkatool.engine.virtual import Unreadable, VirtualDirectory
 from kafkatool.format.java_text import parse_long
 from kafkatool.format.names import segment_file
+from kafkatool.format.release import NEWEST, Release
 
 INDEXES = (".index", ".timeindex", ".txnindex")
 
@@ -31,6 +32,7 @@ class Recovering:
     """Whether a mark of a clean shutdown is believed: no segment is scanned, the index leads to the end."""
     is_beside_metadata: bool = False
     """Whether the metadata log is in the same log directory: a node does not go on without that."""
+    release: Release = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,16 @@ class Recovered:
     """Files of which the disk did not give everything."""
 
     @property
+    def is_misnamed(self) -> bool:
+        """Whether a log lies under a name by which no broker opens it; then nothing is planned."""
+        return any(event.what == "misnamed" for event in self.events)
+
+    @property
     def loses(self) -> bool:
-        """Whether records go that nobody asked to delete. (What waits to be deleted names no segment.)"""
+        """Whether records go, or can be read no more. (What waits to be deleted names no segment.)"""
         return any(
-            event.what == "cut" or (event.what == "delete" and event.segment is not None)
+            event.what in ("cut", "unreadable", "misnamed")
+            or (event.what == "delete" and event.segment is not None)
             for event in self.events
         )
 

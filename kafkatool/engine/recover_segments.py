@@ -59,20 +59,33 @@ def _with_splits(log: Loading, work: Callable[[Loading], None]) -> None:
 
 def _load_segments(log: Loading) -> None:
     log.bases = []
-    names = sorted(log.dir)
-    logs = {offset_in_name(name) for name in names if name.endswith(".log")}
-    for name in names:
+    for name in list(log.dir):
         base = offset_in_name(name)
         if name.endswith(INDEXES):
             if base is None:
                 raise BrokerThrows(f"{name}: no offset in the name of an index")
-            if base not in logs and name in log.dir:
+            if segment_file(base, ".log") not in log.dir and name in log.dir:
                 log.drop_leftover(name, "an index without a log")
         elif name.endswith(".log"):
             if base is None:
                 raise BrokerThrows(f"{name}: no offset in the name of a log")
+            _find_under_its_name(log, name, base)
             _load_segment(log, base)
-            log.bases.append(base)
+            log.bases = sorted({*log.bases, base})
+
+
+def _find_under_its_name(log: Loading, name: str, base: int) -> None:
+    """A broker takes the offset from a name, and opens what it would have called a log of that offset."""
+    proper = segment_file(base, ".log")
+    if name == proper:
+        return
+    effect = "which is loaded"
+    if proper not in log.dir:
+        effect = "which is made, empty"
+        for extension in (".log", ".index", ".timeindex"):
+            if segment_file(base, extension) not in log.dir:
+                log.dir.write(segment_file(base, extension), b"", f"{name} is not its name")
+    log.say("misnamed", base, f"{name}: its name stands for {proper}, {effect}; nobody reads this file")
 
 
 def _load_segment(log: Loading, base: int) -> None:
@@ -168,12 +181,29 @@ def _settle(log: Loading, base: int, found: RecoveredSegment, size: int) -> None
             _trim(log, base, found.valid_bytes)
         else:
             _cut(log, base, found.valid_bytes, found.next_offset, problem)
+    _tell_of_unreadable(log, base, found)
     offsets, times, aborted = (segment_file(base, extension) for extension in INDEXES)
     log.dir.write(offsets, offset_index.write_entries(found.offsets), why)
     log.dir.write(times, time_index.write_entries(found.times), why)
     if found.aborted or aborted in log.dir:
         log.dir.write(aborted, txn_index.write_entries(found.aborted), why)
     log.ends[base] = found.next_offset
+
+
+def _tell_of_unreadable(log: Loading, base: int, found: RecoveredSegment) -> None:
+    """A batch whose magic byte was hit stays in the log, and every consumer stops at it."""
+    damage = found.unreadable
+    if damage is None or damage.position >= found.valid_bytes:
+        return
+    more = f", the first of {found.unreadable_batches} such batches" if found.unreadable_batches > 1 else ""
+    log.say(
+        "unreadable",
+        base,
+        f"{segment_file(base, '.log')}: byte {damage.position}: {damage.message}{more}",
+        position=damage.position,
+        first_offset=damage.first_offset,
+        last_offset=damage.last_offset,
+    )
 
 
 def _give_up(log: Loading, base: int, why: str) -> None:

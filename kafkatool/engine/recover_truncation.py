@@ -11,7 +11,8 @@ def start_anew_at(log: Loading, offset: int, why: str, what: str) -> None:
     """Delete all segments, epochs and producers, and begin with an empty segment; told as events `what`."""
     for base in log.bases:
         name = segment_file(base, ".log")
-        log.say(what, base, f"{name}: {why}", first_offset=base)
+        # With an empty segment nothing goes that was ever there.
+        log.say(what if log.dir.size(name) else "leftover", base, f"{name}: {why}", first_offset=base)
         log.remove_segment(base, why)
     log.epochs.clear()
     Producers(log.dir, log.how.now_ms).drop_all(why)

@@ -7,7 +7,7 @@ told relative to the base. What the walk passes gives the indexes and the produc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.accounting import IndexAccounting
 from kafkatool.engine.findings import Damage, FindingClass, Severity
@@ -38,6 +38,15 @@ class RecoveredSegment:
     problem: str | None = None
     has_zeros_behind: bool = False
     """Whether nothing but zeros is cut: room that was reserved, or bytes that never came to the disk."""
+    unreadable: Damage | None = None
+    """Batches that are kept though no consumer can read them, from the first to the last of them."""
+    unreadable_batches: int = 0
+
+    def count_unreadable(self, damage: Damage) -> None:
+        """Add a batch whose magic nobody knows: it is outside the checksum, and recovery does not look."""
+        first = self.unreadable or damage
+        self.unreadable = replace(first, end_position=damage.end_position, last_offset=damage.last_offset)
+        self.unreadable_batches += 1
 
 
 def recover_segment(
@@ -58,11 +67,12 @@ def recover_segment(
                 is_zeros = item.kind is FindingClass.ZERO_FILLED and item.severity is Severity.DEGRADED
                 found.has_zeros_behind = is_zeros and item.position == found.valid_bytes
                 break
+            if item.kind is FindingClass.BAD_MAGIC:
+                found.count_unreadable(item)
             continue  # told of a batch that was judged already
         header = item.header
-        problem = _problem(item)
-        if problem is not None:
-            found.problem = problem
+        if not item.is_valid:
+            found.problem = "the checksum does not match"
             break
         if not accounting.can_hold(header.last_offset):
             raise OffsetOverflow(f"offset {header.last_offset} in the segment of {accounting.base_offset}")
@@ -81,14 +91,6 @@ def recover_segment(
     if (last := accounting.close()) is not None:
         found.times.append(last)
     return found
-
-
-def _problem(batch: Batch) -> str | None:
-    if not batch.is_valid:
-        return "the checksum does not match"
-    if batch.header.magic > 2:
-        return f"magic {batch.header.magic}"
-    return None
 
 
 def _bring_along(batch: Batch, found: RecoveredSegment, states: ProducerStates, epochs: LeaderEpochs) -> None:

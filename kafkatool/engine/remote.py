@@ -174,6 +174,9 @@ class RemoteSource:
             start = 0
         return self._piece[start : start + size]
 
+    def next_data(self, position: int) -> int:
+        return position
+
     def grew(self) -> bool:
         return False
 

@@ -24,6 +24,7 @@ def zero_run(source: Source, position: int, limit: int) -> int:
     """How many zero bytes stand at `position`."""
     start = position
     while position < limit:
+        position = min(limit, source.next_data(position))
         piece = source.read(position, min(WINDOW, limit - position))
         if not piece:
             break
@@ -51,6 +52,8 @@ class Resync:
         self._budget = WINDOW * _BUDGET_PER_BYTE
         position = start
         while position < stop and limit - position >= LOG_OVERHEAD + legacy.MIN_SIZE:
+            # An entry may begin in a hole, with an offset of 0, but its length does not lie in there.
+            position = max(position, self.source.next_data(position) - LOG_OVERHEAD)
             window = self.source.read(position, min(WINDOW + HEADER_SIZE, limit - position))
             if not window:
                 return None

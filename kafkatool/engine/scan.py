@@ -240,11 +240,16 @@ class _Scanner:
         if not valid:
             return self._invalid(header, position, size)
         first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        severity = Severity.DEGRADED
         if header.magic not in (0, 1, 2):
-            kind, expected, found = FindingClass.BAD_MAGIC, "magic 0, 1 or 2", f"magic {header.magic}"
+            # The checksum does not cover it: a broker keeps the batch, and hands it out as it is.
+            kind, severity = FindingClass.BAD_MAGIC, Severity.LOSS
+            expected, found = "magic 0, 1 or 2", f"magic {header.magic}"
+            message = f"{found} where {expected} should stand: brokers keep the batch, no consumer reads it"
         elif self.any_good and first <= self.last_offset:
             kind = FindingClass.BAD_OFFSET
             expected, found = f"an offset above {self.last_offset}", f"offset {first}"
+            message = f"{found} where {expected} should stand"
         else:
             return None
         return Damage(
@@ -253,8 +258,8 @@ class _Scanner:
             end_position=position + size,
             expected=expected,
             found=found,
-            message=f"{found} where {expected} should stand",
-            severity=Severity.DEGRADED,
+            message=message,
+            severity=severity,
             first_offset=first,
             last_offset=header.last_offset,
         )

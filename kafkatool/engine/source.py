@@ -25,6 +25,7 @@ WINDOW = 1 << 20
 BLIND_WINDOW = 128 << 10  # where residency cannot be asked
 BLOCK = 4096  # the smallest piece a bad disk is asked for
 SPOOL_IN_MEMORY = 8 << 20
+_LEAST_READ = 64 << 10  # of a small file, holes or not
 
 ByteRange = tuple[int, int]
 """First byte and the byte behind the last."""
@@ -51,6 +52,12 @@ class Source(Protocol):
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end. Raises KafkatoolError only past max_errors."""
+
+    def next_data(self, position: int) -> int:
+        """The first byte from `position` on that is not in a hole; the end of the file where there is none.
+
+        `position` itself where that cannot be told.
+        """
 
     def close(self) -> None: ...
 
@@ -158,19 +165,30 @@ def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
 def read_small_file(
     path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20, *, allow_pipe: bool = False
 ) -> bytes:
-    """A whole side file, up to `limit` bytes. Raises like open_source."""
+    """A side file, up to `limit` bytes and without most of a hole at its end. Raises like open_source."""
     with open_source(path, guest, allow_pipe=allow_pipe) as source:
-        return source.read(0, limit)
+        return source.read(0, without_hole(source, limit))
 
 
 def read_whole_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20) -> bytes:
     """The same, and KafkatoolError where the disk does not give all of it."""
     with open_source(path, guest) as source:
-        data = source.read(0, limit)
+        data = source.read(0, without_hole(source, limit))
         if source.unreadable:
             start, end = source.unreadable[0]
             raise KafkatoolError(f"{os.fspath(path)}: the disk does not give bytes {start} to {end - 1}")
     return data
+
+
+def without_hole(source: Source, limit: int) -> int:
+    """How many of the first `limit` bytes are worth reading: of a hole at the end, a block says it all."""
+    size = source.size_hint
+    end = _LEAST_READ
+    while size is not None and end < min(size, limit):
+        if source.next_data(end) >= size:
+            return end + BLOCK
+        end *= 2
+    return limit
 
 
 def _open_read_only(name: str, more_flags: int) -> int:
@@ -234,6 +252,14 @@ class FileSource:
             position += len(piece)
             size = size - len(piece) if piece and not self.changed else 0
         return b"".join(pieces)
+
+    def next_data(self, position: int) -> int:
+        if not self._is_regular or position >= self._size:
+            return position
+        try:
+            return min(self._size, os.lseek(self._fd, position, os.SEEK_DATA))
+        except OSError as error:  # ENXIO: nothing but a hole up to the end
+            return self._size if error.errno == errno.ENXIO else position
 
     def _read_window(self, position: int, size: int) -> bytes:
         self._guest.pace.spend(size)
@@ -373,6 +399,9 @@ class PipeSource:
             self._take(spool, min(self._guest.window, position + size - self._have))
         spool.seek(position)
         return spool.read(max(0, size))
+
+    def next_data(self, position: int) -> int:
+        return position
 
     def _take(self, spool: IO[bytes], size: int) -> None:
         try:

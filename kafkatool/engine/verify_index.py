@@ -8,7 +8,7 @@ the segment that is written to are all as they should be.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -160,6 +160,15 @@ def closing_time_problem(
         f"time {last}" if times else "no entry",
         message,
     )
+
+
+def only_wrong_from(data: bytes, damages: Iterable[Damage]) -> int:
+    """The byte of an index from which on no entry is right, up to the zeros at its end."""
+    start = len(data.rstrip(b"\0"))
+    for damage in sorted(damages, key=lambda one: one.end_position, reverse=True):
+        if damage.end_position >= start:
+            start = min(start, damage.position)
+    return start
 
 
 def _odd_size(size: int, entry_size: int) -> Damage:

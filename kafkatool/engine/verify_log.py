@@ -334,7 +334,6 @@ class LogWalk:
 
     def _account(self, batch: Batch) -> None:
         header, facts = batch.header, self.facts
-        is_batch = isinstance(header, BatchHeader)
         base = header.base_offset if isinstance(header, BatchHeader) else header.offset
         last = header.last_offset
         if not self._offset_holds(batch, base, last):
@@ -355,12 +354,12 @@ class LogWalk:
             facts.max_filled_timestamp = max(facts.max_filled_timestamp, stamp)
         if isinstance(header, BatchHeader):
             self._account_v2(header, batch)
-        if is_batch is False or self.job.deep:
+        if self.job.deep or (isinstance(header, BatchHeader) and header.records_count < 0):
             self._records_of(batch)
         if facts.first_offset is None:
             facts.first_offset = base
         facts.batches += 1
-        facts.records += header.records_count if isinstance(header, BatchHeader) else 1
+        facts.records += max(0, header.records_count) if isinstance(header, BatchHeader) else 1
         facts.previous_offset = facts.last_offset
         facts.last_offset, facts.last_position = last, batch.position
 
@@ -374,8 +373,6 @@ class LogWalk:
             self._producer(header, batch.data)
 
     def _records_of(self, batch: Batch) -> None:
-        if not self.job.deep:
-            return
         problem = record_problem(batch.header, batch.data)
         if problem is not None:
             end = batch.position + batch.header.size
@@ -388,8 +385,6 @@ class LogWalk:
         """Whether a batch's offsets can stand where they stand; if not, that is told."""
         header, facts = batch.header, self.facts
         lowest = self.base if self.job.base_offset is not None else -NOWHERE
-        if header.magic not in (0, 1, 2):
-            return False  # told by the scan
         if last < lowest or (base < lowest and isinstance(header, BatchHeader)) or last > self.highest:
             expected, severity = f"offsets {lowest} to {self.highest}", Severity.NO_START
             message = "its offsets do not fit into this segment: a broker that scans it does not start"

@@ -12,12 +12,13 @@ from kafkatool.engine.index import index_limit
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.source import ByteRange, Guest, open_source
+from kafkatool.engine.source import ByteRange, Guest, open_source, without_hole
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import (
     MOST_READ,
     closing_time_problem,
     offset_index_problems,
+    only_wrong_from,
     time_index_problems,
 )
 from kafkatool.engine.verify_leftovers import excused, leftover_problems, topic_id_problems
@@ -116,8 +117,8 @@ class _Judge:
                 (kinds.OFFSET_INDEX, self._offset_index(at, segment, facts)),
                 (kinds.TIME_INDEX, self._time_index(at, segment, facts)),
             ):
-                for damage in damages:
-                    yield self._finding(at, self._sibling(at, kind), self._severe(damage, kind, segment))
+                for damage in self._judged([*damages], kind, segment):
+                    yield self._finding(at, self._sibling(at, kind), damage)
 
     def _sibling(self, at: int, kind: kinds.FileKind) -> str:
         segment = self.place.logs[at]
@@ -127,10 +128,28 @@ class _Judge:
         assert segment.log is not None
         return sibling_file(segment.log.path, f".{kind.name}") or segment.log.path
 
-    def _severe(self, damage: Damage, kind: kinds.FileKind, segment: Segment) -> Damage:
+    def _judged(self, damages: list[Damage], kind: kinds.FileKind, segment: Segment) -> Iterator[Damage]:
+        """Judge what is wrong with an index of the active segment by what the next start does with it.
+
+        A follower that truncates its log leaves the old entries in the file, behind those that count, and
+        only a clean shutdown takes them away. After any other a broker makes the index anew.
+        """
+        is_active = segment.state is SegmentState.ACTIVE and self.place.log_dir is not None
+        is_unclean = is_active and not self.place.was_shut_down_cleanly
+        data = self._data(segment, kind) if is_unclean and damages else None
+        left_over = NOWHERE if data is None else only_wrong_from(data, damages)
+        for damage in damages:
+            lies = damage.kind in (FindingClass.BAD_INDEX, FindingClass.STALE_INDEX)
+            if lies and is_unclean and damage.position >= left_over:
+                message = f"{damage.message}; a broker makes it anew at its next start"
+                kind_now = FindingClass.IN_FLIGHT if self.place.is_live else damage.kind
+                yield replace(damage, severity=Severity.NOTE, kind=kind_now, message=message)
+            else:
+                yield self._severe(damage, kind) if lies and is_active else damage
+
+    def _severe(self, damage: Damage, kind: kinds.FileKind) -> Damage:
         """After a clean shutdown a broker finds the end of the log by the index, and does not forgive it."""
-        lies = damage.kind in (FindingClass.BAD_INDEX, FindingClass.STALE_INDEX)
-        if lies and kind is kinds.OFFSET_INDEX and segment.state is SegmentState.ACTIVE:
+        if kind is kinds.OFFSET_INDEX:
             if self.place.was_shut_down_cleanly:
                 message = (
                     f"{damage.message}; after a clean shutdown a broker trusts it to find the end of the log"
@@ -206,7 +225,7 @@ class _Judge:
     def _content(self, path: str, limit: int) -> bytes | None:
         """A whole small file; None where it is gone or cannot be read, which is remembered."""
         with suppress(FileNotFoundError, KafkatoolError), open_source(path, self.guest) as source:
-            data = source.read(0, limit)
+            data = source.read(0, without_hole(source, limit))
             if not source.unreadable:
                 return data
             self.unreadable[path] = source.unreadable[0]

@@ -108,6 +108,8 @@ def fix(
     if damage.kind in _OF_THE_LOG or damage.expected == A_LOG:
         if replicas is not None and node_id is not None and (better := fetch_again(where, replicas, node_id)):
             return better
+        if damage.kind is FindingClass.BAD_MAGIC:  # a recovery keeps the batch
+            return f"kafkatool dump-log --print-data-log {shlex.quote(file)}"
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:
             return f"kafkatool recover --keep-after-damage DIR {where}"
         return f"kafkatool recover {where}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
-from kafkatool.engine.source import ByteRange, Guest, Source, open_source
+from kafkatool.engine.source import ByteRange, Guest, Source, open_source, without_hole
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 
@@ -36,9 +36,36 @@ class Window:
         self.unreadable = [(a - self._start, b - self._start) for a, b in self._inner.unreadable]
         return data
 
+    def next_data(self, position: int) -> int:
+        return min(self._end, self._inner.next_data(position + self._start)) - self._start
+
     def close(self) -> None: ...
 
     def __enter__(self) -> Window:
+        return self
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Held:
+    """Bytes that are not on the disk yet, as a source."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.size_hint: int | None = len(data)
+        self.unreadable: list[ByteRange] = []
+        self.changed: str | None = None
+        self._data = data
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._data[position : position + max(0, size)]
+
+    def next_data(self, position: int) -> int:
+        return position
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Held:
         return self
 
     def __exit__(self, *exc: object) -> None: ...
@@ -81,7 +108,9 @@ class VirtualDirectory:
 
     def _read(self, content: Stretch) -> bytes:
         with open_source(content.path, self._guest) as source:
-            data = source.read(0, SMALL_FILE)
+            # A broker searches all of an offset index, what it reserved there too.
+            is_searched = content.path.endswith(".index")
+            data = source.read(0, SMALL_FILE if is_searched else without_hole(source, SMALL_FILE))
             if source.unreadable:
                 self.unreadable.add(content.path)
                 start, end = source.unreadable[0]
@@ -93,7 +122,9 @@ class VirtualDirectory:
     def open(self, name: str) -> Iterator[Source]:
         """A log, to be walked."""
         content = self.files[name]
-        assert isinstance(content, Stretch)
+        if isinstance(content, bytes):
+            yield Held(name, content)
+            return
         with open_source(content.path, self._guest) as source:
             yield Window(source, content.start, content.end)
             if source.unreadable:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.errors import FormatError
+from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -29,7 +29,14 @@ from kafkatool.format.batch import (
 from kafkatool.format.compression import decompress
 from kafkatool.format.kernel import loops
 from kafkatool.format.primitives import Buffer
-from kafkatool.format.record import DEFAULT_MAX_INFLATED, read_body, read_headers, read_records
+from kafkatool.format.record import (
+    DEFAULT_MAX_INFLATED,
+    MOST_HEADERS,
+    check_header_count,
+    read_body,
+    read_headers,
+    read_records,
+)
 
 Column = NDArray[np.int64]
 
@@ -42,6 +49,8 @@ _BRIEF = Struct(">8xi9xh34xi")  # length, attributes and count of a batch
 assert _BRIEF.size == HEADER_SIZE
 _BATCH_FIELDS = 14
 _RECORD_FIELDS = 11
+_HEADERS_COUNT, _BATCH = 9, 10
+_MOST_HEADERS_AT_ONCE = 2 << 20
 
 
 class BatchColumns(NamedTuple):
@@ -153,12 +162,24 @@ class RecordDecoder:
                 at, rows = self._inflate(window, start, stop)
                 data = self._arena
             if at > start:
+                at, rows = self._before_too_many_headers(window, start, at, rows)
+            if at > start:
                 yield self._columns(data, window, start, at, start + shift, rows)
             else:
                 header = read_header(window, start)
                 at = start + header.size
                 yield from self._one_batch(window, start, header, start + shift)
             start = at
+
+    def _before_too_many_headers(self, window: bytes, start: int, end: int, rows: int) -> tuple[int, int]:
+        """Where the first batch with too many headers in a record begins, and the rows before it."""
+        too_many = np.flatnonzero(self._records[_HEADERS_COUNT, :rows] > MOST_HEADERS)
+        if not len(too_many):
+            return end, rows
+        number = int(self._records[_BATCH, too_many[0]])
+        for _ in range(number):
+            start += read_header(window, start).size
+        return start, int(np.searchsorted(self._records[_BATCH, :rows], number))
 
     def _columns(
         self, data: memoryview, window: bytes, start: int, end: int, position: int, rows: int
@@ -207,7 +228,19 @@ class RecordDecoder:
             if left < 0:
                 yield BadRecords(position, header, _what_is_wrong(header, raw, self._max_inflated))
                 return
+            try:
+                self._check_headers(rows)
+            except TooLarge as error:
+                yield BadRecords(position, header, error)
+                return
             yield self._columns(memoryview(body), window, start, start + header.size, position, rows)
+
+    def _check_headers(self, rows: int) -> None:
+        counts = self._records[_HEADERS_COUNT, :rows]
+        check_header_count(int(counts.max(initial=0)), 0)
+        if (total := int(counts.sum())) > _MOST_HEADERS_AT_ONCE:
+            expected = f"{_MOST_HEADERS_AT_ONCE} in {rows} records"
+            raise TooLarge("headers of a batch", 0, expected=expected, found=total)
 
 
 def _what_is_wrong(header: BatchHeader, raw: memoryview, max_inflated: int) -> FormatError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkatool.errors import FormatError, Truncated
+from kafkatool.errors import FormatError, TooLarge, Truncated
 from kafkatool.format.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -31,6 +31,9 @@ from kafkatool.format.primitives import Buffer, read_varint, read_varlong, write
 Header = tuple[bytes, bytes | None]
 
 DEFAULT_MAX_INFLATED = 64 << 20
+MOST_HEADERS = 100_000
+"""Of one record. Some kilobytes of a compressed batch can hold millions of empty ones, and each costs far
+more to hold and to show than the two bytes it takes."""
 
 
 class Record(NamedTuple):
@@ -133,7 +136,8 @@ def record_of(span: RecordSpan, body: bytes) -> Record:
 
 
 def read_headers(body: Buffer, at: int, count: int) -> tuple[Header, ...]:
-    """The headers behind their count, of a record that was read before."""
+    """The headers behind their count, of a record that was read before; raise TooLarge if too many."""
+    check_header_count(count, at)
     headers = []
     for _ in range(count):
         key_at, size, at = _read_nullable(body, at, len(body))
@@ -141,6 +145,12 @@ def read_headers(body: Buffer, at: int, count: int) -> tuple[Header, ...]:
         value = None if value_size < 0 else bytes(body[value_at : value_at + value_size])
         headers.append((bytes(body[key_at : key_at + size]), value))
     return tuple(headers)
+
+
+def check_header_count(count: int, at: int) -> None:
+    """Raise TooLarge for more headers than a record is read with."""
+    if count > MOST_HEADERS:
+        raise TooLarge("headers of a record", at, expected=f"{MOST_HEADERS} at most", found=count)
 
 
 def _read_span(
@@ -191,6 +201,7 @@ def _skip_headers(body: bytes, start: int, stop: int) -> tuple[int, int, int]:
     count, at = read_varint(body, start)
     if count < 0 or count > stop - at:
         raise FormatError("header count", start, expected=f"0 to {stop - at}", found=count)
+    check_header_count(count, start)
     first = at
     for _ in range(count):
         _key, size, at = _read_nullable(body, at, stop)

@@ -34,6 +34,9 @@ class CountingSource:
         self.bytes_read += len(piece)
         return piece
 
+    def next_data(self, position: int) -> int:
+        return position
+
     def close(self) -> None: ...
 
     def __enter__(self) -> CountingSource:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
 from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
 from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
@@ -439,3 +442,111 @@ def test_keep_after_damage_takes_one_partition(orders: Path, option: str) -> Non
     write_partition(orders.parent, "orders-1")
     done = run("recover", option, "--keep-after-damage", "x", str(orders.parent))
     assert done.exit_code == 2
+
+
+# --- bytes that no checksum covers ----------------------------------------------------------------------
+
+
+def put(path: Path, position: int, new: bytes) -> None:
+    data = bytearray(path.read_bytes())
+    data[position : position + len(new)] = new
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("magic", [3, 5, 127])
+@pytest.mark.parametrize("base", [0, 120])
+def test_a_batch_of_unknown_magic_is_kept_and_told_as_unreadable(orders: Path, magic: int, base: int) -> None:
+    """As a broker does: the magic lies outside the checksum."""
+    before = recovered(orders)
+    log = orders / segment_file(base, ".log")
+    size = read_header(log.read_bytes()).size
+    put(log, size + 16, bytes([magic]))
+    put(log, 2 * size + 16, bytes([magic]))
+    found = recovered(orders)
+    (event,) = [event for event in found.events if event.what == "unreadable"]
+    assert (event.segment, event.position) == (base, size)
+    assert (event.first_offset, event.last_offset) == (base + 2, base + 5)
+    assert (found.log_end, found.cuts, found.stages) == (before.log_end, [], before.stages)
+    assert found.loses
+    assert run("recover", str(orders.parent)).exit_code == 4
+
+
+@pytest.mark.parametrize("magic", [0, 1, 0x80, 0xFF])
+def test_a_batch_of_a_magic_below_two_is_cut_for_its_checksum(orders: Path, magic: int) -> None:
+    log = orders / segment_file(120, ".log")
+    size = read_header(log.read_bytes()).size
+    put(log, size + 16, bytes([magic]))
+    assert [event.position for event in recovered(orders).events if event.what == "cut"] == [size]
+
+
+CLEAN = Recovering(now_ms=START_MS, is_clean=True)
+
+
+def false_message(directory: Path, attributes: int) -> None:
+    """The batch that the last index entry of the active segment leads to looks like a message of magic 1."""
+    index = (directory / segment_file(120, ".index")).read_bytes()
+    position = int.from_bytes(index[-4:], "big")
+    put(directory / segment_file(120, ".log"), position + 16, bytes([1, attributes]))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "refusing"),
+    [(0, ()), (1, (Release.V4_0, Release.V4_3)), (4, (Release.V4_0, Release.V4_1)), (5, (Release.V4_3,))],
+)
+def test_a_batch_that_looks_like_an_old_message_stops_a_start_that_believes_the_index(
+    orders: Path, attributes: int, refusing: tuple[Release, ...]
+) -> None:
+    """From 4.0 on a broker asks for the first offset, and such a message must be decompressed for it."""
+    false_message(orders, attributes)
+    assert recovered(orders, replace(CLEAN, release=Release.V3_9)).refusal is None
+    for release in refusing:
+        refusal = recovered(orders, replace(CLEAN, release=release)).refusal
+        assert refusal is not None
+        assert "an entry of magic 1" in refusal
+    if not refusing:
+        assert recovered(orders, CLEAN).refusal is None
+
+
+def test_producers_are_replayed_only_over_a_chain_that_holds(orders: Path) -> None:
+    """A snapshot lies in the middle of the active segment; a length behind it is none."""
+    log = orders / segment_file(120, ".log")
+    size = read_header(log.read_bytes()).size
+    (orders / segment_file(122, ".snapshot")).write_bytes(write_snapshot([]))
+    last = OffsetEntry(59, log.stat().st_size - size)
+    (orders / segment_file(120, ".index")).write_bytes(write_entries([last]))
+    assert recovered(orders, CLEAN).refusal is None
+    put(log, size + 8, (3).to_bytes(4, "big"))
+    assert "the length field cannot be right" in (recovered(orders, CLEAN).refusal or "")
+
+
+# --- names that stand for an offset ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("-0000000000000000001.log", 180), ("0.log", 180), ("5.log", 180), ("500.log", 500)]
+)
+def test_a_log_under_a_name_that_no_broker_writes_is_never_opened(orders: Path, name: str, end: int) -> None:
+    """A broker opens, or makes, the log that the offset in the name stands for."""
+    (orders / name).write_bytes((orders / segment_file(0, ".log")).read_bytes())
+    found = recovered(orders)
+    assert ("misnamed", int(name.partition(".")[0])) in whats(found)
+    assert (found.refusal, found.log_end) == (None, end)
+    before = read_tree(orders)
+    done = run("recover", "--apply", str(orders.parent))
+    assert done.exit_code == 4
+    assert read_tree(orders) == before  # what a broker would make hides records
+
+
+def test_a_lonely_log_of_a_negative_offset_leaves_an_empty_log(tmp_path: Path) -> None:
+    orders = write_partition(tmp_path / "logs", "orders-0", segments=1)
+    for path in list(orders.glob("0*")):
+        path.rename(orders / path.name.replace("00000000000000000000", "-0000000000000000001"))
+    found = recovered(orders)
+    assert (found.refusal, found.log_end) == (None, 0)
+
+
+def test_a_snapshot_is_read_under_whatever_name_stands_for_its_offset(orders: Path) -> None:
+    (orders / "121.snapshot").write_bytes(b"garbled")
+    (orders / "-0000000000000000005.snapshot").write_bytes(b"garbled")
+    for how in (HOW, CLEAN):
+        assert recovered(orders, how).refusal is None

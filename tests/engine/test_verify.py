@@ -614,3 +614,35 @@ def test_a_single_file_is_checked_with_what_stands_beside_it(partition: Path) ->
 def test_damaged_metadata_proves_nothing_about_topic_ids(log_dir: Path) -> None:
     flip(log_dir / "__cluster_metadata-0" / segment_file(0, ".log"), 80)
     assert {f.topic for f in findings(log_dir)} == {"__cluster_metadata"}
+
+
+# --- what a follower leaves that truncated its log and was killed ---------------------------------
+
+
+def left_over(partition: Path, *, from_slot: int) -> None:
+    """Old entries behind those that count: those of a log that went further, in other batches, earlier."""
+    for extension, entry in ((".index", OFFSET_ENTRY), (".timeindex", TIME_ENTRY)):
+        index = active(partition, extension)
+        entries = list(entry.iter_unpack(index.read_bytes()))[:from_slot]
+        last = entries[-1]
+        for number in range(1, 6):
+            stale = (last[0] + 5 * number, last[1] + 3 * SIZE * number + 7)
+            entries.append(stale if extension == ".index" else (TIME - 50 + number, last[1] + 5 * number))
+        index.write_bytes(b"".join(entry.pack(*one) for one in entries) + bytes(240))
+
+
+def test_entries_of_a_log_that_was_truncated_are_only_noted_where_a_start_makes_the_index_anew(
+    log_dir: Path,
+) -> None:
+    count = active(log_dir / "orders-0", ".index").stat().st_size // 8
+    assert count > 1
+    left_over(log_dir / "orders-0", from_slot=count)
+    assert findings(log_dir) == []
+    assert F.STALE_INDEX in kinds_of(findings(log_dir, least=Severity.NOTE))
+    (log_dir / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    assert Severity.NO_START in [one.damage.severity for one in findings(log_dir)]
+
+
+def test_a_wrong_entry_before_a_right_one_is_no_leftover(log_dir: Path) -> None:
+    offset_entry(active(log_dir / "orders-0", ".index"), 1, 3, 4 * SIZE)
+    assert only(findings(log_dir)).damage.severity is Severity.DEGRADED

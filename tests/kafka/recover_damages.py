@@ -99,6 +99,15 @@ def length_above_the_recovery_point(log: Killed) -> None:
     put(log.file(3, ".log"), log.batches(3)[1][0] + 8, (7).to_bytes(4, "big"))
 
 
+def unknown_magic_above_the_recovery_point(log: Killed) -> None:
+    """Outside the checksum: the batch stays, and no consumer reads it."""
+    put(log.file(3, ".log"), log.batches(3)[1][0] + 16, b"\3")
+
+
+def unknown_magic_in_the_active_segment(log: Killed) -> None:
+    put(log.file(-1, ".log"), log.batches(-1)[-1][0] + 16, b"\x7f")
+
+
 def missing_offset_index_below(log: Killed) -> None:
     log.file(1, ".index").unlink()
 
@@ -258,6 +267,8 @@ SURVIVED = (
     bit_above_the_recovery_point,
     bit_below_the_recovery_point,
     length_above_the_recovery_point,
+    unknown_magic_above_the_recovery_point,
+    unknown_magic_in_the_active_segment,
     missing_offset_index_below,
     missing_time_index_below,
     all_indexes_missing,

@@ -24,6 +24,7 @@ from kafkatool.format.checkpoint import (
     write_offset_checkpoint,
 )
 from kafkatool.format.names import METADATA_PARTITION, segment_file
+from kafkatool.format.producer_snapshot import write_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.diagnoses import Diagnosis, diagnose
@@ -267,6 +268,22 @@ def an_index_that_leads_to_garbage(stopped: Stopped) -> None:
     put(log.file(0, ".log"), position + 8, (3).to_bytes(4, "big"))
 
 
+def a_batch_that_looks_like_an_old_message(stopped: Stopped) -> None:
+    """Under a mark of a clean shutdown, where the index leads: magic 1, and a codec that is none."""
+    log = stopped.logs(1)[0]
+    position = int.from_bytes(log.file(0, ".index").read_bytes()[-4:], "big")
+    put(log.file(0, ".log"), position + 16, b"\1\5")
+
+
+def a_length_behind_the_newest_snapshot(stopped: Stopped) -> None:
+    """The producers' snapshot of the log end is gone: the log is replayed from another one, and breaks."""
+    log = stopped.logs(1)[0]
+    for path in log.path.glob("*.snapshot"):
+        path.unlink()
+    (log.path / segment_file(1, ".snapshot")).write_bytes(write_snapshot([]))
+    put(log.file(0, ".log"), log.batches(0)[3][0] + 8, (3).to_bytes(4, "big"))
+
+
 def a_directory_that_is_not_there(stopped: Stopped) -> None:
     shutil.rmtree(stopped.broker.log_dirs[1])
 
@@ -290,12 +307,29 @@ REFUSED = (
         for damage in (
             recovery_points_of_another_version,
             an_index_that_leads_to_garbage,
+            a_length_behind_the_newest_snapshot,
             a_directory_that_is_not_there,
             a_directory_that_is_empty,
             a_directory_that_is_nobodys,
         )
     ),
 )
+
+
+@VERSIONS
+def test_only_from_4_0_on_a_start_stumbles_over_a_batch_that_looks_like_an_old_message(
+    stopped: Stopped,
+) -> None:
+    stopped.restore()
+    a_batch_that_looks_like_an_old_message(stopped)
+    starts = stopped.broker.version.startswith("3.")
+    assert (stopped.diagnose().verdict != "no_start") == starts
+    if starts:
+        stopped.broker.start()
+        stopped.broker.kill()
+        return
+    with pytest.raises(BrokerFailedError, match="Unknown compression type id"):
+        stopped.broker.start()
 
 
 @VERSIONS

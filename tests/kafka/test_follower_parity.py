@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from kafkatool.format.batch import NewRecord, write_batch
+from tests.cli import run
 from tests.kafka import peers
 from tests.kafka import test_retention_parity as retention
 from tests.kafka.cluster import Cluster
 from tests.kafka.compaction_workloads import CLEANING, Workload, run_rounds
+from tests.kafka.librdkafka import Record, wait_until
 
 # A segment comes in several pieces. Its time index must not fill within one: a follower rolls only between
 # them, and gives up the partition.
@@ -83,6 +85,40 @@ def test_leader_and_follower_delete_what_was_foretold_of_each(cluster: Cluster, 
             assert names(log_dir / directory) == sorted(retention.left_of(judged)), (log_dir, directory)
             deleted += len(judged.outcome.deleted)
     assert deleted > 20
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [peers.NEWEST, peers.OLDEST])
+def test_what_a_truncated_follower_leaves_in_its_indexes_is_not_called_bad(version: str) -> None:
+    """A leader goes on alone, loses its lead, truncates what nobody else has, and is killed."""
+    peers.require_kafka(version)
+    settings = {"log.index.interval.bytes": "300", "log.index.size.max.bytes": "1200"}
+
+    def steps(count: int, size: int) -> list[list[Record]]:
+        return [[Record(b"k", b"v" * size)] for _ in range(count)]
+
+    with Cluster(settings, version=version, brokers=2) as running:
+        running.create_topic("t", [1, 2])
+        running.produce("t", steps(20, 150))
+        old, new = running.nodes[1], running.nodes[2]
+        new.pause()
+        running.produce("t", steps(30, 150), acks="1")
+        old.pause()
+        new.resume()
+        running.wait_for("t", leader=2)
+        running.produce("t", steps(6, 320), acks="1")
+        old.resume()
+        wait_until(lambda: b"Truncating" in old.log_file.read_bytes(), "a truncation", 40)
+        running.wait_for("t", in_sync=[1, 2])
+        old.kill()
+        noted = run("verify", "--format", "ndjson", "--fail-on", "note", str(old.partition_dir("t")))
+        assert noted.exit_code == 4
+        assert b'index","position"' in noted.stdout  # a finding in one of the indexes
+        assert run("verify", str(old.partition_dir("t"))).exit_code == 0
+        old.start()
+        running.wait_for("t", in_sync=[1, 2])
+        old.stop()
+        assert run("verify", "--fail-on", "note", str(old.partition_dir("t"))).exit_code == 0
 
 
 def names(directory: Path) -> list[str]:

@@ -51,6 +51,8 @@ from tests.kafka.recover_damages import (
     no_recovery_point,
     nothing,
     offset_below_the_base,
+    unknown_magic_above_the_recovery_point,
+    unknown_magic_in_the_active_segment,
     zeroed_tail,
 )
 
@@ -63,7 +65,12 @@ OLDEST_IN_SOAK = pytest.mark.parametrize(
 )
 DAMAGES = [damage.__name__ for damage in SURVIVED]
 # Damage that no start repairs: what a consumer gets of it depends on how it asks.
-UNREADABLE = (bit_below_the_recovery_point, lying_index_below)
+UNREADABLE = (
+    bit_below_the_recovery_point,
+    lying_index_below,
+    unknown_magic_above_the_recovery_point,
+    unknown_magic_in_the_active_segment,
+)
 READABLE = [number for number, damage in enumerate(SURVIVED) if damage not in UNREADABLE]
 INDEX_BYTES = 12_000  # there are many of them, and they are copied often
 LEVELS = ("read_uncommitted", "read_committed")

@@ -29,11 +29,12 @@ ROW_KINDS: dict[str, RowKind] = {
             **TOPIC,
             "segment": "base offset of the segment; null where it is about none",
             "what": "leftover (a file that was left behind is resolved), scan, cut, trim (of zeros that "
-            "were reserved, or never written), delete, rebuild, split; "
+            "were reserved, or never written), delete, rebuild, split; unreadable (a batch of unknown magic, "
+            "which brokers keep and no consumer reads), misnamed (a log that no broker opens by this name); "
             "refuse (the broker does not start), offline (it leaves the log directory out), stray (it sets "
             "the partition aside), promote (a -future copy takes its place), empty (such a copy loses all); "
             "salvage and unprovable with --keep-after-damage",
-            "position": "byte where the log is cut; for a scan its size",
+            "position": "byte where the log is cut, or the unreadable batch; for a scan its size",
             "first_offset": "first offset at stake",
             "last_offset": "last offset of a good batch that is lost; null where there is none",
             "message": "the same in a sentence",

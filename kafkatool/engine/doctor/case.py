@@ -43,6 +43,7 @@ class Case:
             self._refused(one)
             return
         is_lost = self._lost_by_cutting(one, checks)
+        self._unread(one.events)
         self._rebuilt(one.events)
         is_lost = self._fate(one) or is_lost
         self._note_of_state()
@@ -145,6 +146,20 @@ class Case:
         self._chart.losses.append(Loss(self._partition.directory, offsets, is_at_least))
 
     # --- the rest -----------------------------------------------------------------------------------------
+
+    def _unread(self, events: Sequence[Event]) -> None:
+        """Records that a start leaves where they are, and that no consumer gets."""
+        for event in events:
+            if event.what not in ("unreadable", "misnamed"):
+                continue
+            name, _, message = event.message.partition(": ")
+            file = os.path.join(self._partition.path, name)
+            is_misnamed = event.what == "misnamed"
+            kind = FindingClass.MISSING_FILE if is_misnamed else FindingClass.BAD_MAGIC
+            position = event.position or 0
+            damage = state_damage(kind, message, "", "", severity=Severity.LOSS, position=position)
+            damage = replace(damage, first_offset=event.first_offset, last_offset=event.last_offset)
+            self._tell(file, damage, f"mv {shlex.quote(file)} <DIR>" if is_misnamed else None)
 
     def _rebuilt(self, events: Sequence[Event]) -> None:
         """Segments that a start scans because a file beside them is missing or wrong; zeros that it cuts."""

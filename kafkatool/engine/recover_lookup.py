@@ -1,0 +1,106 @@
+"""How a loading broker finds an offset in a log that it does not scan, and which bytes it stumbles over.
+
+It asks the offset index, then follows the batches from there, with no checksum looked at. Releases differ in
+what they ask of the batches on the way:
+
+    3.9        the last offset, until one reaches the offset; the records are never read
+    4.0        the same, and the first offset of the batch found
+    from 4.1   the first offset of every batch on the way
+
+For magic 2 that is a field. An entry of magic 0 or 1 whose attributes name a codec has to be decompressed for
+it; where a bit flip only made it look like one, that throws, and the broker does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkatool.engine.batch_records import first_offset
+from kafkatool.engine.recover_result import BrokerThrows, Loading, unreadable_in
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Source
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
+from kafkatool.format.legacy import read_messages
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import ENTRY_SIZE, lookup, read_entry
+from kafkatool.format.record import DEFAULT_MAX_INFLATED
+from kafkatool.format.release import Release
+
+
+class SegmentLookup:
+    """One segment whose index is believed. Raises BrokerThrows where a broker does not come to the end."""
+
+    def __init__(self, log: Loading, base: int, source: Source) -> None:
+        self._name = segment_file(base, ".log")
+        self._base = base
+        self._release = log.how.release
+        self._index = log.read_or_fail(segment_file(base, ".index"))
+        self._source = source
+
+    def last_indexed_offset(self) -> int:
+        """The offset of the last entry; the base offset where there is none."""
+        slots = len(self._index) // ENTRY_SIZE
+        return read_entry(self._index, (slots - 1) * ENTRY_SIZE).offset(self._base) if slots else self._base
+
+    def position_of(self, offset: int) -> int | None:
+        """Where a broker begins to read for an offset; None where it finds no batch."""
+        start = max(0, lookup(self._index, self._base, offset).position)
+        find = self._by_first_offset if self._release >= Release.V4_1 else self._by_last_offset
+        found = find(start, offset)
+        return None if found is None else found.position
+
+    def batches(self, start: int, stop: int | None = None) -> Iterator[Batch]:
+        """Kafka's chain between two positions; raise BrokerThrows where its reader throws."""
+        for item in scan(self._source, start, stop, chain=True):
+            if isinstance(item, Batch):
+                yield item
+            elif item.ends_chain:
+                self._fail_if_unreadable(item.position, item.position + HEADER_SIZE)
+                if item.throws:
+                    raise self._throws(item.position, item.message)
+                return
+
+    def check_readable(self, batch: Batch) -> None:
+        """Raise BrokerThrows where the disk does not give what a broker reads of a batch."""
+        header = batch.header
+        has_producer = isinstance(header, BatchHeader) and header.producer_id >= 0
+        self._fail_if_unreadable(
+            batch.position, batch.position + (header.size if has_producer else HEADER_SIZE)
+        )
+
+    def _by_last_offset(self, start: int, offset: int) -> Batch | None:
+        for batch in self.batches(start):
+            if batch.header.last_offset >= offset:
+                if self._release >= Release.V4_0:
+                    self._first_offset(batch)
+                return batch
+        return None
+
+    def _by_first_offset(self, start: int, offset: int) -> Batch | None:
+        before: Batch | None = None
+        for batch in self.batches(start):
+            first = self._first_offset(batch)
+            if first == offset:
+                return batch
+            if first > offset:
+                return before if before is not None and before.header.last_offset >= offset else batch
+            before = batch
+        return before if before is not None and before.header.last_offset >= offset else None
+
+    def _first_offset(self, batch: Batch) -> int:
+        header = batch.header
+        if isinstance(header, BatchHeader) or not header.attributes & CODEC_MASK or batch.data is None:
+            return first_offset(header)
+        try:
+            return next(iter([*read_messages(batch.data, max_inflated=DEFAULT_MAX_INFLATED)])).offset
+        except FormatError as error:
+            raise self._throws(batch.position, f"an entry of magic {header.magic}, and {error}") from None
+
+    def _throws(self, position: int, why: str) -> BrokerThrows:
+        return BrokerThrows(f"{self._name}: byte {position}: {why}")
+
+    def _fail_if_unreadable(self, start: int, end: int) -> None:
+        bad = unreadable_in(self._source, start, end)
+        if bad is not None:
+            raise BrokerThrows(f"{self._name}: the disk does not give bytes {bad[0]} to {bad[1] - 1}")
