@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import BytesOpt, CommonOptions, FailOnOpt, PathOptions, epilog, severity
+from kafkatool.commands.options import (
+    BytesOpt,
+    CommonOptions,
+    FailOnOpt,
+    FileOptions,
+    PathOptions,
+    epilog,
+    severity,
+)
 from kafkatool.commands.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, bytes_text
 from kafkatool.commands.visible_options import VisibleOptions
@@ -41,7 +49,7 @@ class CatFormat(StrEnum):
 
 
 def cat(
-    where: PathOptions,
+    where: FileOptions,
     *,
     fmt: Annotated[
         CatFormat, typer.Option("--format", help="payload: every value and a newline.")

@@ -78,12 +78,15 @@ class TextDump:
         else:
             self.out.flush()
             self.reports.unknown_file(path)
+            self.outcome.unread.append(path)
 
     def _suffix(self, path: str) -> str:
         """Kafka goes by what stands behind the last dot, so `x.log.deleted` is unknown to it.
 
         That holds for files named by --files; those named as paths are what they were.
         """
+        if path in self.request.read_as:
+            return f".{self.request.read_as[path].name}"
         name = os.path.basename(path)
         if path not in self.listed:
             name, _state = split_state(name)

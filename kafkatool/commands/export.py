@@ -12,6 +12,7 @@ from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     JobsOpt,
     PathOptions,
     epilog,
@@ -53,7 +54,7 @@ _EXTENSIONS = {
 
 
 def export(
-    where: PathOptions,
+    where: FileOptions,
     *,
     output: Annotated[
         str,

@@ -11,9 +11,9 @@ import typer
 from kafkatool.commands.options import (
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     FormatOpt,
     JobsOpt,
-    PathOptions,
     RawOpt,
     SampleOpt,
     epilog,
@@ -54,7 +54,7 @@ class VerifyOptions(CommonOptions):
 
 
 def verify(
-    where: PathOptions,
+    where: FileOptions,
     *,
     deep: Annotated[
         bool, typer.Option("--deep", help="Decompress every batch and decode every record.")

@@ -115,6 +115,7 @@ def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
         "skipped_segments": summary.skipped_segments,
         "deleted_partitions": summary.deleted_partitions,
         "deleted_size": summary.deleted_size,
+        "side_files": summary.side_files,
         "size": summary.size,
         "batches": summary.batches,
         "records": summary.records,
@@ -135,6 +136,8 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
     depth = "batches and records" if deep else "batches"
     text = f"{_count(summary.partitions, 'partition')}, {_count(summary.segments, 'segment')}"
     text += f", {_count(summary.batches, 'batch', 'batches')}, {size}: {depth} checked"
+    if summary.side_files:
+        text += f"; {_count(summary.side_files, 'side file')} read"
     if summary.sample is not None:
         asked = f"{100 * summary.sample:.4g}%"
         whole = str(summary.total_size) if raw else human_size(summary.total_size)
@@ -149,7 +152,7 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
         for severity in reversed(Severity)
         if summary.findings[severity]
     ]
-    nothing = "nothing is wrong"
+    nothing = "there was no batch to check" if summary.is_of_nothing else "nothing is wrong"
     nothing += " so far" if summary.is_interrupted else " in the sample" if summary.sample is not None else ""
     text += f"; findings: {', '.join(found)}" if found else f"; {nothing}"
     if summary.is_interrupted:

@@ -25,9 +25,10 @@ from kafkatool.engine.logdir import (
     read_log_dir,
     read_partition,
     tell_problems,
+    with_logs,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.remote import absolute_path, exists, is_directory, list_names, real_path
+from kafkatool.engine.remote import absolute_path, is_directory, list_names, real_path
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.verify_index import read_claims
@@ -94,7 +95,7 @@ class Verification:
         from kafkatool.engine.verify_dir import read_checkpoint
 
         guest = self._request.guest
-        named: list[str] = []
+        named: list[FileTarget] = []
         problems: list[Problem] = []
         for target in targets:
             if isinstance(target, LogDirTarget):
@@ -115,9 +116,11 @@ class Verification:
             if isinstance(target, PartitionTarget):
                 yield self._lone_partition(target.path, view, problems)
             elif isinstance(target, FileTarget):
-                named.append(target.path)
-        for partition in read_files(_with_logs(named), problems):
-            yield Place(partition, is_partial=True)
+                named.append(target)
+        for partition in read_files(with_logs(named), problems):
+            place = Place(partition, is_partial=True)
+            self.summary.side_files += len(place.side_files)
+            yield place
         tell_problems(problems, self.summary.notes, self.summary.failures)
 
     def _leave_out(self, partition: Partition, targets: list[Target]) -> None:
@@ -332,21 +335,6 @@ class Verification:
             self._scrub.remember(segment, facts)
         else:
             self._scrub.forget(segment)
-
-
-def _with_logs(named: list[str]) -> list[str]:
-    """These files, and the logs that indexes among them belong to."""
-    logs = []
-    for path in named:
-        if kinds.kind_of(os.path.basename(path)).kind in (
-            kinds.OFFSET_INDEX,
-            kinds.TIME_INDEX,
-            kinds.TXN_INDEX,
-        ):
-            log = f"{os.path.splitext(path)[0]}.log"
-            if exists(log):
-                logs.append(log)
-    return list(dict.fromkeys([*named, *logs]))
 
 
 def _top_of(path: str, guest: Guest) -> LogDir | None:

@@ -29,6 +29,7 @@ ROW_KINDS: dict[str, RowKind] = {
             "skipped_segments": "how many of them were skipped as unchanged (--state)",
             "deleted_partitions": "number of directories that wait to be deleted, and were left out",
             "deleted_size": "bytes of the logs in them",
+            "side_files": "number of files other than logs that were named themselves, and read",
             "size": "bytes of logs that were read",
             "batches": "number of good batches",
             "records": "number of records in them, by their headers",
