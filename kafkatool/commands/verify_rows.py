@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kafkatool.commands.log_rows import DAMAGE_KEYS
 from kafkatool.commands.render import Column, Look, human_size
 from kafkatool.engine.findings import Severity, damage_facts
 from kafkatool.engine.verify_report import Finding, Summary
+
+if TYPE_CHECKING:
+    from kafkatool.engine.logdir import Partition, Segment
 
 FINDING_KEYS = (
     *DAMAGE_KEYS,
@@ -106,6 +110,20 @@ def place_of(finding: Finding) -> str:
     return finding.file if finding.topic is None else f"{finding.topic}-{finding.partition}"
 
 
+def verified_row(partition: Partition, segment: Segment, verified_at_ms: int | None) -> dict[str, object]:
+    log = segment.log
+    assert log is not None
+    return {
+        "kind": "verified",
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "segment": segment.base_offset,
+        "file": log.path,
+        "size": log.size,
+        "verified_at_ms": verified_at_ms,
+    }
+
+
 def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
     worst = summary.worst
     return {
@@ -113,6 +131,7 @@ def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
         "partitions": summary.partitions,
         "segments": summary.segments,
         "skipped_segments": summary.skipped_segments,
+        "rechecked_segments": summary.rechecked_segments,
         "deleted_partitions": summary.deleted_partitions,
         "deleted_size": summary.deleted_size,
         "side_files": summary.side_files,
@@ -144,6 +163,8 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
         text += f", sampled: {asked} of the data asked for, {size} of {whole} read"
     if summary.skipped_segments:
         text += f"; {_count(summary.skipped_segments, 'segment')} unchanged since the last run"
+    if summary.rechecked_segments:
+        text += f"; {_count(summary.rechecked_segments, 'unchanged segment')} read again"
     if summary.deleted_partitions:
         left = str(summary.deleted_size) if raw else human_size(summary.deleted_size)
         text += f"; {_count(summary.deleted_partitions, 'deleted partition')} ({left}) left out"

@@ -76,6 +76,8 @@ class Verification:
         self.log_dirs: list[LogDir] = []
         self.places = list(self._find_places(targets))
         self.size = sum(s.log.size for place in self.places for s in place.logs if s.log is not None)
+        if scrub is not None:
+            scrub.choose(segment for place in self.places for segment in place.logs)
         self.summary.partitions = len(self.places)
         self.summary.total_size = self.size
 
@@ -183,6 +185,7 @@ class Verification:
             if self._scrub is not None:
                 self._scrub.save(is_complete=is_complete)
                 self.summary.notes += self._scrub.notes
+                self.summary.rechecked_segments = self._scrub.rechecked
                 if self._scrub.failure is not None:
                     self.summary.failures.append(self._scrub.failure)
 
@@ -324,6 +327,14 @@ class Verification:
             raise KafkatoolError(
                 f"{segment.log.path}: more than {limit} bad blocks, stopped; image the disk before reading on"
             )
+
+    def verified_logs(self) -> Iterator[tuple[Partition, Segment, int | None]]:
+        """Every log with the time at which all of it was last read and found good, if a state knows one."""
+        for place in self.places:
+            for segment in place.logs:
+                assert segment.log is not None
+                at_ms = None if self._scrub is None else self._scrub.verified_at_ms(segment.log.path)
+                yield place.partition, segment, at_ms
 
     def _remember(self, number: int, place: Place, at: int, facts: LogFacts) -> None:
         """At once, so that an interrupted run does not lose it; forgotten again if a finding concerns it."""

@@ -62,6 +62,8 @@ class Summary:
     partitions: int = 0
     segments: int = 0
     skipped_segments: int = 0
+    rechecked_segments: int = 0
+    """Unchanged ones that were read again all the same."""
     deleted_partitions: int = 0
     """Directories that wait to be deleted, and were left out."""
     deleted_size: int = 0

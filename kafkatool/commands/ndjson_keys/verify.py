@@ -20,6 +20,18 @@ ROW_KINDS: dict[str, RowKind] = {
             "below_recovery_point": "whether a broker that starts now would not look there; null if unknown",
         },
     ),
+    "verified": RowKind(
+        "verify",
+        "With --state and -v: when a log was last read as a whole and found good.",
+        {
+            "topic": "the topic; null where the directory's name says none",
+            "partition": "the partition, likewise",
+            "segment": "base offset of the segment",
+            "file": "its log",
+            "size": "bytes of it",
+            "verified_at_ms": "when all of it was last found good; null where that is not remembered",
+        },
+    ),
     "summary": RowKind(
         "verify",
         "What was checked. Comes last.",
@@ -27,6 +39,7 @@ ROW_KINDS: dict[str, RowKind] = {
             "partitions": "number of partitions",
             "segments": "number of segments",
             "skipped_segments": "how many of them were skipped as unchanged (--state)",
+            "rechecked_segments": "how many were read again though unchanged (--recheck-older-than)",
             "deleted_partitions": "number of directories that wait to be deleted, and were left out",
             "deleted_size": "bytes of the logs in them",
             "side_files": "number of files other than logs that were named themselves, and read",
