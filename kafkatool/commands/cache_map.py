@@ -281,11 +281,12 @@ class _Looking:
     def draw(self, targets: list[Target]) -> None:
         from kafkatool.commands.cache_map_picture import draw_html, draw_svg
         from kafkatool.commands.render import stdout
+        from kafkatool.commands.terminal_text import guarded
         from kafkatool.engine.cache_map import map_targets
 
         draw = draw_html if self.fmt is MapFormat.html else draw_svg
         found = islice(map_targets(targets, self.guest, self.notes), self.limit)
-        stdout().writelines(draw(found, self.guest))
+        guarded(stdout()).writelines(draw(found, self.guest))
 
     # --- warm and evict -------------------------------------------------------------------------------
 
