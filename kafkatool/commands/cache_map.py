@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, PathOptions, RawOpt, epilog
+from kafkatool.commands.options import CommonOptions, FileOptions, PathOptions, RawOpt, epilog
 from kafkatool.commands.plan_options import ApplyOpt
 from kafkatool.commands.record_options import FromOpt, LimitOpt, ToOpt, parse_range
 from kafkatool.errors import ExitCode, UsageError
@@ -63,15 +63,18 @@ class ViewOptions:
     ] = False
 
     def view(self, targets: list[Target]) -> View:
-        """By default partitions of a log directory, and segments of a partition."""
+        """By default partitions of a log directory, segments of a partition, and other files as files."""
         from kafkatool.commands.cache_map_rows import View
-        from kafkatool.engine.paths import LogDirTarget
+        from kafkatool.engine.named_file import SEGMENT_FILES
+        from kafkatool.engine.paths import FileTarget, LogDirTarget
 
         chosen = [view for view in View if getattr(self, view)]
         if len(chosen) > 1:
             raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
         if chosen:
             return chosen[0]
+        if any(isinstance(one, FileTarget) and one.kind not in SEGMENT_FILES for one in targets):
+            return View.files
         has_log_dirs = any(isinstance(target, LogDirTarget) for target in targets)
         return View.partitions if has_log_dirs else View.segments
 
@@ -155,7 +158,7 @@ class WatchOptions:
 
 
 def cache_map(
-    where: PathOptions,
+    where: FileOptions,
     *,
     views: ViewOptions,
     pid: Annotated[
@@ -201,9 +204,10 @@ def cache_map(
 
 def _targets(where: PathOptions, pid: int | None, looking: _Looking) -> list[Target]:
     from kafkatool.engine.paths import FileTarget
+    from kafkatool.format.kinds import ALL
 
     if pid is None:
-        expansion = where.expand()
+        expansion = where.expand(readable=ALL)
         looking.failures += expansion.problems
         return expansion.targets
     from kafkatool.engine.open_files import open_kafka_files
@@ -277,11 +281,12 @@ class _Looking:
     def draw(self, targets: list[Target]) -> None:
         from kafkatool.commands.cache_map_picture import draw_html, draw_svg
         from kafkatool.commands.render import stdout
+        from kafkatool.commands.terminal_text import guarded
         from kafkatool.engine.cache_map import map_targets
 
         draw = draw_html if self.fmt is MapFormat.html else draw_svg
         found = islice(map_targets(targets, self.guest, self.notes), self.limit)
-        stdout().writelines(draw(found, self.guest))
+        guarded(stdout()).writelines(draw(found, self.guest))
 
     # --- warm and evict -------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from kafkatool.commands.cache_map_rows import (
     segment_row,
     tail_sentence,
 )
-from kafkatool.commands.render import Table, has_colour, human_size, ndjson_encoder, stdout, takes_escapes
+from kafkatool.commands.render import Ndjson, Table, has_colour, human_size, printable, stdout, takes_escapes
 from kafkatool.engine.cache_map import (
     MappedPartition,
     Reader,
@@ -146,9 +146,9 @@ def show(
 
     looked = Looked(looking, targets, view)
     if looking.fmt is MapFormat.ndjson:
-        out, encode = stdout(), ndjson_encoder()
+        lines = Ndjson(stdout())
         for row in _ndjson(looking, targets, looked, view, every_kind, with_ranges):
-            out.write(encode(row) + "\n")
+            lines.write(row)
         return
     looking.talk.heading(LEGEND)
     _write_table(looking, looked, view, stdout(), None)
@@ -193,7 +193,7 @@ def _write_table(
         table.write({**line(looked.total, [], width), first: "total", "strip": " "})
     table.close()
     for sentence in looked.sentences:
-        out.write(f"{sentence}\n")
+        out.write(f"{printable(sentence)}\n")
     return resident
 
 
@@ -229,10 +229,10 @@ def watch(looking: _Looking, targets: list[Target], view: View, interval: float,
 
 
 def _write_round(looking: _Looking, looked: Looked, number: int) -> None:
-    out, encode = stdout(), ndjson_encoder()
+    lines = Ndjson(stdout())
     for row, _cells in looked.rows():
         row.pop("name", None)
-        out.write(encode({**row, "round": number}) + "\n")
+        lines.write({**row, "round": number})
 
 
 def _redraw(looking: _Looking, looked: Looked, view: View, before: dict[str, int]) -> dict[str, int]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import BytesOpt, CommonOptions, FailOnOpt, PathOptions, epilog, severity
+from kafkatool.commands.options import (
+    BytesOpt,
+    CommonOptions,
+    FailOnOpt,
+    FileOptions,
+    PathOptions,
+    epilog,
+    severity,
+)
 from kafkatool.commands.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, bytes_text
 from kafkatool.commands.visible_options import VisibleOptions
@@ -41,7 +49,7 @@ class CatFormat(StrEnum):
 
 
 def cat(
-    where: PathOptions,
+    where: FileOptions,
     *,
     fmt: Annotated[
         CatFormat, typer.Option("--format", help="payload: every value and a newline.")
@@ -117,14 +125,21 @@ class _Output:
         if self.template is None and decoder is None and is_plain:
             return PayloadPrinter()
         text = "%s\\n" if self.template is None else self.template
-        template = compile_template(text, null=NULL if self.write_null else b"", written=self._written())
+        null = NULL if self.write_null else b""
+        template = compile_template(text, null=null, written=self._written(), guard=self._guard())
         return TemplatePrinter(template, reading, decoder)
 
     def _written(self) -> Callable[[bytes], bytes]:
-        """Payloads go out as they are, unless hex or base64 is asked for."""
+        """Payloads go out as they are, unless hex or base64 is asked for, or a terminal would obey them."""
         if self.how is BytesFormat.utf8:
-            return bytes
+            return self._guard()
         return lambda raw: bytes_text(raw, self.how).encode()
+
+    def _guard(self) -> Callable[[bytes], bytes]:
+        from kafkatool.commands.render import stdout
+        from kafkatool.commands.terminal_text import harmless_bytes, is_terminal
+
+        return harmless_bytes if is_terminal(stdout()) else bytes
 
     def child(self, largest: int) -> AbstractContextManager[DecoderProcess | None]:
         from kafkatool.engine.decoder_process import DecoderProcess

@@ -11,6 +11,7 @@ from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import Reading, Rows
 from kafkatool.commands.render import BytesFormat, stdout
 from kafkatool.commands.template import Origin, Template
+from kafkatool.commands.terminal_text import harmless_bytes, is_terminal
 from kafkatool.engine.decoder_process import DecoderProcess
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.visible_records import Piece, records_of
@@ -29,10 +30,16 @@ class Printer(Protocol):
 
 
 class _Binary:
+    """Bytes as they are; on a terminal, with controls as escapes."""
+
     def __init__(self) -> None:
         out = stdout()
         out.flush()
         self._out: BinaryIO = out.buffer
+        self._is_terminal = is_terminal(out)
+
+    def put(self, data: bytes | memoryview) -> None:
+        self._out.write(harmless_bytes(bytes(data)) if self._is_terminal else data)
 
     def flush(self) -> None:
         self._out.flush()
@@ -50,11 +57,11 @@ class PayloadPrinter(_Binary):
         is_value[newlines] = False
         lines[is_value] = np.frombuffer(values, dtype=np.uint8)
         lines[newlines] = _NEWLINE
-        self._out.write(lines.data)
+        self.put(lines.data)
 
 
 class TemplatePrinter(_Binary):
-    """As a template says."""
+    """As a template says, whose own controls are what somebody typed."""
 
     def __init__(self, template: Template, reading: Reading, decoder: DecoderProcess | None) -> None:
         super().__init__()
@@ -83,7 +90,7 @@ class NdjsonPrinter(_Binary):
 
     def write(self, piece: Piece, rows: Rows) -> None:
         place = self._reading.place(piece.log.path)
-        self._out.write(self._lines.text(place, piece, decoded(piece, rows, self._decoder)))
+        self.put(self._lines.text(place, piece, decoded(piece, rows, self._decoder)))
 
 
 def decoded(piece: Piece, rows: Rows, decoder: DecoderProcess | None) -> Iterator[tuple[int, Batch, Record]]:

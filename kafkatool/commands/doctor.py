@@ -124,14 +124,14 @@ def _brokers(where: PathOptions, guest: Guest) -> list[Broker]:
     import os
 
     from kafkatool.engine.doctor.brokers import find_brokers
-    from kafkatool.engine.paths import expand, is_configuration
+    from kafkatool.engine.paths import NO_FILES, expand, is_configuration
 
     paths = where.written()
     servers = [path for path in paths if os.path.isfile(path) and is_configuration(path)]
     others = [path for path in paths if path not in servers]
     targets = []
     if others:
-        expansion = expand(others, allow_stdin=False)
+        expansion = expand(others, allow_stdin=False, files=NO_FILES)
         if expansion.problems:
             raise UsageError(expansion.problems[0])
         targets = expansion.targets

@@ -15,6 +15,7 @@ from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     PathOptions,
     RawOpt,
     epilog,
@@ -186,7 +187,7 @@ class KafkaOptions:
 
 
 def dump_log(
-    where: PathOptions,
+    where: FileOptions,
     *,
     files: Annotated[
         str | None,
@@ -225,11 +226,15 @@ def dump_log(
     )
     outcome = Outcome()
     listed = files.split(",") if files else []
+    if fmt is not DumpFormat.kafka or where.read_as is not None:
+        _identify(listed, where.read_as, request)
     groups = _groups(listed, where, request, outcome)
     shown = _dump(fmt, listed, groups, request, outcome)
     if shown == 0 and not request.takes_everything and not outcome.failed:
         request.talk.warn("nothing matches")
         raise typer.Exit(ExitCode.USAGE)
+    for path in outcome.unread:
+        request.talk.warn(f"{path}: nothing of it was read: Kafka's text has no form for it, others may")
     raise typer.Exit(outcome.exit_code(severity(fail_on)))
 
 
@@ -245,11 +250,24 @@ def _dump(
     return RowDump(request, Format(fmt), outcome).dump(groups)
 
 
+def _identify(listed: list[str], read_as: str | None, request: DumpRequest) -> None:
+    """Find out what files are that were named Kafka's way; its own text goes by the ends of their names."""
+    from os.path import isfile
+
+    from kafkatool.engine.named_file import identify, parse_read_as
+
+    for path in filter(isfile, listed):
+        found = identify(path, parse_read_as(read_as), offers_read_as=True)
+        if found is not None:
+            request.read_as[path] = found.kind
+
+
 def _groups(
     listed: list[str], where: PathOptions, request: DumpRequest, outcome: Outcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
     from kafkatool.engine.logfiles import log_groups
+    from kafkatool.engine.paths import FileTarget
 
     outcome.named.update(listed)
     yield from ([path] for path in listed)
@@ -261,6 +279,9 @@ def _groups(
         outcome.failed = True
 
     expansion = where.expand(allow_stdin=True)
+    for target in expansion.targets:
+        if isinstance(target, FileTarget) and target.read_as is not None:
+            request.read_as[target.path] = target.read_as.kind
     for problem in expansion.problems:
         fail(problem)
     outcome.named.update(target.path for target in expansion.targets)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.filters import RecordFilter
@@ -18,6 +19,7 @@ from kafkatool.engine.source import Guest, Source, open_source, open_stdin
 from kafkatool.engine.tail import Tail, find_tail
 from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.kinds import FileKind, kind_of
 from kafkatool.format.legacy import LegacyMessage, read_messages
 from kafkatool.format.record import Record, read_records
 from kafkatool.format.schema import Decoder
@@ -38,6 +40,11 @@ class DumpRequest:
     tail: int | None = None
     raw: bool = False
     how: BytesFormat = BytesFormat.utf8
+    read_as: dict[str, FileKind] = field(default_factory=dict)
+    """What files are read as whose names say nothing, or something else."""
+
+    def kind(self, path: str) -> FileKind:
+        return self.read_as.get(path) or kind_of(os.path.basename(path)).kind
 
     @property
     def guest(self) -> Guest:
@@ -134,6 +141,8 @@ class Outcome:
     def __init__(self) -> None:
         self.worst: Severity | None = None
         self.failed = False
+        self.unread: list[str] = []
+        """Files that were named, and of which nothing was shown because they are nothing that is known."""
         self.named: set[str] = set()
         """The files that were asked for by name: one that is gone is a failure, others come and go."""
 
@@ -148,7 +157,7 @@ class Outcome:
             return ExitCode.FAILED
         if self.worst is not None and self.worst >= fail_on:
             return ExitCode.FOUND
-        return ExitCode.OK
+        return ExitCode.USAGE if self.unread else ExitCode.OK
 
 
 @contextmanager

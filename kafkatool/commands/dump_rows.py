@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -38,10 +37,7 @@ from kafkatool.engine.scan import Batch
 from kafkatool.engine.tail import Tail
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
-from kafkatool.format.kinds import kind_of
 from kafkatool.format.schema import control_row, decode_row, decoder_for_topic
-
-_LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 
 
 class RowDump:
@@ -56,21 +52,13 @@ class RowDump:
     def dump(self, groups: Iterable[list[str]]) -> int:
         """Print every file; returns how many rows there were."""
         kinds_seen: list[str] = []
-        passed_over = False
         for shape, files in groupby(self._files(groups), key=lambda file: self._shape(file[0])):
-            if shape is None:
-                for path, _ in files:
-                    self.request.talk.note(f"{path}: not a file of Kafka's, passed over")
-                    passed_over = True
-                continue
             kinds_seen.append(shape)
             if self.fmt is Format.csv and len(kinds_seen) > 1:
                 raise UsageError(
                     f"csv holds one kind of row, these files have {' and '.join(kinds_seen)}: name one kind"
                 )
             self._dump_shape(shape, files)
-        if passed_over and not kinds_seen:
-            raise UsageError("no file of Kafka's is among what was named")
         return self.quota.shown
 
     def _files(self, groups: Iterable[list[str]]) -> Iterator[tuple[str, Tail | None]]:
@@ -81,12 +69,10 @@ class RowDump:
                 found = tails(group, self.request, self.outcome)
                 yield from ((path, found[path]) for path in group if path in found)
 
-    def _shape(self, path: str) -> str | None:
-        """What rows a file gives; None if it gives none."""
-        kind = kind_of(os.path.basename(path)).kind
-        if path == STDIN or kind in _LOGS:
-            return "record" if self.request.shows_records else "batch"
-        return row_kind(kind)
+    def _shape(self, path: str) -> str:
+        """What rows a file gives."""
+        side = None if path == STDIN else row_kind(self.request.kind(path))
+        return side or ("record" if self.request.shows_records else "batch")
 
     def _dump_shape(self, shape: str, files: Iterator[tuple[str, Tail | None]]) -> None:
         request = self.request
@@ -120,7 +106,7 @@ class RowDump:
         return self._side_rows(place)
 
     def _side_rows(self, place: Place) -> Iterator[Row]:
-        kind = kind_of(os.path.basename(place.path)).kind
+        kind = self.request.kind(place.path)
         try:
             for row in side_rows(kind, place, self.request.guest):
                 if self.quota.take():
@@ -175,7 +161,7 @@ class RowDump:
         if getattr(batch.header, "is_control", False):
             return control_row(record.key, record.value)
         topic = place.topic
-        if topic is None and kind_of(os.path.basename(place.path)).kind is kinds.BOOTSTRAP:
+        if topic is None and self.request.kind(place.path) is kinds.BOOTSTRAP:
             topic = "__cluster_metadata"
         decoder = None if topic is None else decoder_for_topic(topic)
         if decoder is None:

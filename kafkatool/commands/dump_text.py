@@ -24,6 +24,7 @@ from kafkatool.commands.dump_request import (
 )
 from kafkatool.commands.log_rows import Place, damage_sentence
 from kafkatool.commands.render import stdout
+from kafkatool.commands.terminal_text import guarded, harmless, harmless_bytes, is_terminal
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.paths import STDIN
@@ -51,6 +52,7 @@ class TextDump:
         self.quota = Quota(request.limit)
         self.reports = Reports(self.options.release, _say)
         self.out = stdout()
+        self.text = guarded(self.out)
 
     def dump(self, groups: Iterable[list[str]]) -> int:
         """Print all files and Kafka's closing reports; returns how many rows there were."""
@@ -78,12 +80,15 @@ class TextDump:
         else:
             self.out.flush()
             self.reports.unknown_file(path)
+            self.outcome.unread.append(path)
 
     def _suffix(self, path: str) -> str:
         """Kafka goes by what stands behind the last dot, so `x.log.deleted` is unknown to it.
 
         That holds for files named by --files; those named as paths are what they were.
         """
+        if path in self.request.read_as:
+            return f".{self.request.read_as[path].name}"
         name = os.path.basename(path)
         if path not in self.listed:
             name, _state = split_state(name)
@@ -136,11 +141,11 @@ class TextDump:
                 yield item
 
     def _emit(self, text: str) -> None:
-        self.out.write(text + "\n")
+        self.text.write(text + "\n")
 
     def _emit_bytes(self, text: bytes) -> None:
         self.out.flush()
-        self.out.buffer.write(text)
+        self.out.buffer.write(harmless_bytes(text) if is_terminal(self.out) else text)
 
     def _note_in(self, source: Source, place: Place, damage: Damage) -> None:
         if not cut_by_us(damage, self.request):
@@ -162,4 +167,4 @@ class TextDump:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(harmless(line) if is_terminal(sys.stderr) else line, file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     JobsOpt,
     PathOptions,
     epilog,
@@ -53,7 +54,7 @@ _EXTENSIONS = {
 
 
 def export(
-    where: PathOptions,
+    where: FileOptions,
     *,
     output: Annotated[
         str,
@@ -149,23 +150,26 @@ class _Wanted:
             raise UsageError("--limit and --tail write one file: name it with -o, for example some.parquet")
 
     def _write(self, subjects: list[Subject], reading: Reading, pool: Workers, advance: Advance) -> Tally:
+        from kafkatool.commands.csv_safety import CSV_SAFE, NAME
         from kafkatool.commands.export_runs import Export
         from kafkatool.commands.export_tasks import How, export_on
         from kafkatool.commands.export_writers import opener
         from kafkatool.engine.fs import Disk
 
         topics = tuple(reading.topics(subjects))
+        is_safe = CSV_SAFE.get()
         settings = repr(
             (str(self.fmt), str(self.bytes_as), reading.show_all, reading.high_watermark, reading.chosen)
+            + ((NAME,) if is_safe else ())
         )
-        writers = opener(self.fmt, topics, self.bytes_as, reading)
+        writers = opener(self.fmt, topics, self.bytes_as, reading, is_csv_safe=is_safe)
         export = Export(reading, Disk(), writers, str(self.fmt), settings, advance)
         if is_one_file(self.output):
             export.into_file(subjects, self.output, self.limit, self.tail)
         elif pool.count == 1:
             export.into_directory(subjects, self.output)
         else:
-            how = How.of(reading, pool.count, self.fmt, topics, self.bytes_as, settings)
+            how = How.of(reading, pool.count, self.fmt, topics, self.bytes_as, settings, is_safe)
             export_on(pool, export, how, subjects, os.path.abspath(self.output))
         return export.tally
 

@@ -38,6 +38,7 @@ class How:
     topics: tuple[str, ...]
     bytes_as: BytesFormat
     settings: str
+    is_csv_safe: bool
 
     @classmethod
     def of(
@@ -48,6 +49,7 @@ class How:
         topics: tuple[str, ...],
         bytes_as: BytesFormat,
         settings: str,
+        is_csv_safe: bool,
     ) -> How:
         """What a reading looks for, by one of so many workers."""
         return cls(
@@ -60,6 +62,7 @@ class How:
             topics,
             bytes_as,
             settings,
+            is_csv_safe,
         )
 
 
@@ -94,7 +97,7 @@ def export_segment(ask: SegmentAsk) -> SegmentAnswer:
     """One segment into one file, wherever this runs."""
     how, talk = ask.how, RecordedTalk()
     reading = Reading(how.chosen, how.show_all, how.max_batch_size, how.high_watermark, how.guest, talk)
-    writers = opener(how.fmt, how.topics, how.bytes_as, reading)
+    writers = opener(how.fmt, how.topics, how.bytes_as, reading, is_csv_safe=how.is_csv_safe)
     export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
     # Other segments were not read before it: what is open there is looked up.
     stream = reading.stream(ask.subject, start=Start(ask.log, 0))

@@ -31,10 +31,12 @@ class Writer(Protocol):
 Opener = Callable[[Sink], Writer]
 
 
-def opener(fmt: ExportFormat, topics: Sequence[str], how: BytesFormat, reading: Reading) -> Opener:
+def opener(
+    fmt: ExportFormat, topics: Sequence[str], how: BytesFormat, reading: Reading, *, is_csv_safe: bool
+) -> Opener:
     """Makes a writer for a sink. Raises KafkatoolError where a library is missing."""
     if fmt is ExportFormat.csv:
-        return lambda sink: _CsvWriter(sink, how, reading)
+        return lambda sink: _CsvWriter(sink, how, reading, is_csv_safe)
     if fmt is ExportFormat.ndjson:
         return lambda sink: _NdjsonWriter(sink, how, reading)
     from kafkatool.engine.arrow_rows import ArrowFile, ArrowRows, ParquetFile
@@ -73,10 +75,11 @@ class _NdjsonWriter:
 
 
 class _CsvWriter:
-    def __init__(self, sink: Sink, how: BytesFormat, reading: Reading) -> None:
+    def __init__(self, sink: Sink, how: BytesFormat, reading: Reading, is_safe: bool) -> None:
         self._sink = sink
         self._how = how
         self._reading = reading
+        self._is_safe = is_safe
         self._keys = CSV_KEYS + (VISIBILITY_KEYS if reading.show_all else ())
         sink.write(csv_line(self._keys).encode() + b"\n")
 
@@ -85,7 +88,8 @@ class _CsvWriter:
         lines = []
         for row, batch, record in records_of(piece, rows):
             found = visible_row(place, piece, row, batch, record)
-            lines.append(csv_line((found[key] for key in self._keys), self._how))
+            values = (found[key] for key in self._keys)
+            lines.append(csv_line(values, self._how, is_safe=self._is_safe))
         self._sink.write("\n".join([*lines, ""]).encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:

@@ -11,9 +11,14 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
+from kafkatool.commands.csv_safety import CSV_SAFE, NAME, OPTION, offers_csv
+
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with every parameter that is a dataclass replaced by the fields of it."""
+    """The command with every parameter that is a dataclass replaced by the fields of it.
+
+    One that writes CSV takes --csv-safe besides, which the writers of CSV ask for.
+    """
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []
     for parameter in signature(command, eval_str=True).parameters.values():
@@ -23,7 +28,11 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
+    if any(offers_csv(parameter.annotation) for parameter in parameters):
+        parameters.append(OPTION)
+
     def run(**options: object) -> None:
+        CSV_SAFE.set(bool(options.pop(NAME, False)))
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         command(**options)

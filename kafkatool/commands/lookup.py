@@ -14,8 +14,8 @@ import typer
 from kafkatool.commands.options import (
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     FormatOpt,
-    PathOptions,
     RawOpt,
     epilog,
     severity,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.findings import Damage, Severity
     from kafkatool.engine.locate import Search, Step
     from kafkatool.engine.logdir import LogDir, Partition, Problem
-    from kafkatool.engine.paths import Target
+    from kafkatool.engine.paths import FileTarget, Target
     from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
@@ -61,7 +61,7 @@ _STRIP = 64
 
 
 def lookup(
-    where: PathOptions,
+    where: FileOptions,
     *,
     offset: Annotated[
         int | None,
@@ -97,8 +97,10 @@ def lookup(
         raise UsageError("lookup needs one of --offset and --time")
     if explain and fmt is Format.csv:
         raise UsageError("--explain has rows of two kinds, csv holds one: choose table or ndjson")
+    from kafkatool.engine.named_file import SEGMENT_FILES
+
     speak = common.talk()
-    expansion = where.expand()
+    expansion = where.expand(readable=SEGMENT_FILES)
     problems: list[Problem] = []
     target_ms = _target_ms(time)
     met = _Met(speak, common.guest(), severity(fail_on))
@@ -181,9 +183,10 @@ def _searches(
 ) -> Iterator[tuple[Partition, Search]]:
     """One search for every partition; a log named by itself is searched alone."""
     from kafkatool.engine.locate import search_in
-    from kafkatool.engine.logdir import read_files, read_log_dir, read_partition
+    from kafkatool.engine.logdir import read_log_dir, read_partition, with_logs
     from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
 
+    seen: set[FileTarget] = set()
     for target in targets:
         match target:
             case LogDirTarget(path):
@@ -195,10 +198,23 @@ def _searches(
                 partition = read_partition(path, problems, how)
                 beside = read_log_dir(os.path.dirname(os.path.abspath(path)), how, partitions=False)
                 yield partition, search_in(partition, how, _log_start(beside, partition))
-            case FileTarget(path):
-                for partition in read_files([path], problems):
-                    if partition.live_segments:  # indexes and others may be named beside their logs
-                        yield partition, search_in(partition, how)
+            case FileTarget():
+                file = with_logs([target])[-1]  # an index that is named stands for its log
+                if file not in seen:
+                    yield from _search_alone(file, how, problems)
+                seen.add(file)
+
+
+def _search_alone(
+    file: FileTarget, how: Guest, problems: list[Problem]
+) -> Iterator[tuple[Partition, Search]]:
+    from kafkatool.engine.locate import search_in
+    from kafkatool.engine.logdir import read_files
+
+    for partition in read_files([file], problems):
+        if not partition.live_segments:
+            raise UsageError(f"{file.path}: no log in use, and none beside it: name a log or its directory")
+        yield partition, search_in(partition, how)
 
 
 def _log_start(log_dir: LogDir, partition: Partition) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.options import CommonOptions, FileOptions, FormatOpt, RawOpt, epilog
 from kafkatool.commands.record_options import LimitOpt
 from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError, unknown_word
@@ -41,7 +41,7 @@ class Sort(StrEnum):
 
 
 def ls(
-    where: PathOptions,
+    where: FileOptions,
     *,
     topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False,
     partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition (default).")] = False,
@@ -74,7 +74,9 @@ def ls(
     Deleted, stray and future partitions and leftovers of cleaning are listed and counted like all others.
     Nothing is changed, and the page cache is left as it was.
     """
-    expansion = where.expand()
+    from kafkatool.format.kinds import ALL
+
+    expansion = where.expand(readable=ALL)
     view = _view(topics, partitions, segments, files, space, expansion.targets)
     listing = _Listing(common.guest(), common.talk())
     listing.read(expansion.targets, state or [])
@@ -88,6 +90,7 @@ def _view(
     topics: bool, partitions: bool, segments: bool, files: bool, space: bool, targets: list[Target]
 ) -> View:
     from kafkatool.commands.ls_rows import View
+    from kafkatool.engine.named_file import SEGMENT_FILES
     from kafkatool.engine.paths import FileTarget
 
     chosen = [
@@ -99,8 +102,10 @@ def _view(
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     if chosen:
         return chosen[0]
-    only_files = all(isinstance(target, FileTarget) for target in targets)
-    return View.segments if only_files and targets else View.partitions
+    loose = [target for target in targets if isinstance(target, FileTarget)]
+    if not loose or len(loose) < len(targets):
+        return View.partitions
+    return View.segments if all(one.kind in SEGMENT_FILES for one in loose) else View.files
 
 
 def _order(sort: Sort, reverse: bool) -> Callable[[Iterable[LsRow]], Iterable[LsRow]]:
@@ -165,7 +170,7 @@ class _Listing:
                 self.places += sorted(found, key=lambda place: place.order)
             elif isinstance(target, PartitionTarget):
                 self.places.append(Place(read_partition(target.path, problems, self._guest), None))
-        named = [target.path for target in targets if isinstance(target, FileTarget)]
+        named = [target for target in targets if isinstance(target, FileTarget)]
         self.places += [Place(partition, None) for partition in read_files(named, problems)]
         self._note(problems)
         if states:

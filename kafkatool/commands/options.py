@@ -15,9 +15,12 @@ from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.errors import UsageError, unknown_word
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.paths import Expansion
     from kafkatool.engine.source import Guest
+    from kafkatool.format.kinds import FileKind
 
 __all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
 
@@ -53,6 +56,17 @@ FilesFromOpt = Annotated[
     ),
 ]
 NulOpt = Annotated[bool, typer.Option("-0", "--null", help="Paths in --files-from end with NUL.")]
+
+ReadAsOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--read-as",
+        metavar="log|index|timeindex|txnindex|snapshot|checkpoint|NAME",
+        show_default=False,
+        help="Read the files named as this; by default as what their names say or their bytes prove. "
+        "NAME is that of another file of Kafka's, such as leader-epoch-checkpoint.",
+    ),
+]
 
 FormatOpt = Annotated[Format, typer.Option("--format", help="How results are written.")]
 BytesOpt = Annotated[
@@ -157,17 +171,36 @@ class PathOptions:
     files_from: FilesFromOpt = None
     nul: NulOpt = False
 
-    def expand(self, *, allow_stdin: bool = False) -> Expansion:
-        """What was named. Raises UsageError where that is nothing."""
-        from kafkatool.engine.paths import expand
+    def expand(self, *, allow_stdin: bool = False, readable: Collection[FileKind] | None = None) -> Expansion:
+        """What was named. Raises UsageError where that is nothing, or a file of another kind.
 
-        return expand(self.paths or [], files_from=self.files_from, nul=self.nul, allow_stdin=allow_stdin)
+        `readable` are the kinds of files that can be read where one is named itself; by default, all.
+        """
+        from kafkatool.engine.named_file import READABLE
+        from kafkatool.engine.paths import FileReading, expand
+
+        files = FileReading(
+            self._read_as(),
+            READABLE if readable is None else readable,
+            allow_pipe=allow_stdin,
+            offers_read_as=isinstance(self, FileOptions),
+        )
+        return expand(
+            self.paths or [],
+            files_from=self.files_from,
+            nul=self.nul,
+            allow_stdin=allow_stdin,
+            files=files,
+        )
+
+    def _read_as(self) -> FileKind | None:
+        return None
 
     def directories(self) -> Expansion:
         """What was named, for those to whom a single file says too little. Raises UsageError."""
         from kafkatool.engine.paths import FileTarget
 
-        expansion = self.expand()
+        expansion = self.expand(readable=())
         for target in expansion.targets:
             if isinstance(target, FileTarget):
                 raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
@@ -178,6 +211,18 @@ class PathOptions:
         from kafkatool.engine.paths import named_paths
 
         return named_paths(self.paths or [], files_from=self.files_from, nul=self.nul)
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions(PathOptions):
+    """The same for commands that read single files too."""
+
+    read_as: ReadAsOpt = None
+
+    def _read_as(self) -> FileKind | None:
+        from kafkatool.engine.named_file import parse_read_as
+
+        return parse_read_as(self.read_as)
 
 
 @dataclass(frozen=True, slots=True)

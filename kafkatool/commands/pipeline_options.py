@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
+from kafkatool.commands.recheck_options import RecheckOptions
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
 from kafkatool.errors import ExitCode
 
@@ -50,8 +51,8 @@ class RootOptions(PathOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditOptions:
-    """How logs are judged, and what is kept."""
+class AuditOptions(RecheckOptions):
+    """How logs are judged, what is kept, and when it is read again."""
 
     deep: Annotated[bool, typer.Option("--deep", help="Decompress every batch and decode every record.")] = (
         False
@@ -89,6 +90,7 @@ class AuditOptions:
             clock if self.now is None else parse_time(self.now, clock),
             Request(deep=self.deep, guest=guest),
             self._sources_of(paths, guest),
+            self.recheck(clock),
             self.keep,
         )
         return PipelineRun(request)
@@ -124,6 +126,7 @@ def run_row(summary: RunSummary) -> Row:
         "partitions": summary.partitions,
         "segments": summary.segments,
         "segments_read": summary.segments_read,
+        "segments_rechecked": summary.segments_rechecked,
         "size": summary.size,
         "size_read": summary.size_read,
         "batches": summary.batches,

@@ -48,10 +48,10 @@ def pipeline_run(
     """Check every log of many brokers and write Parquet tables of what there is, partitioned by topic.
 
     segments, batches, findings, producers, and topics with sizes, codecs, formats, times, what retention
-    would delete and compaction save. A second run into the same LAKE reads only segments that are new or have
-    changed. LAKE/current is the last complete run: a run that is killed changes nothing, and the next one
-    clears up behind it. On a cluster, roots and LAKE are paths that every executor sees. Exit code 4 means
-    findings, as of `verify`.
+    would delete and compaction save. A second run into the same LAKE reads segments that are new or have
+    changed, and the others in turn (--recheck-share): bit rot changes neither size nor time. LAKE/current is
+    the last complete run: a run that is killed changes nothing, and the next one clears up. On a cluster,
+    roots and LAKE are paths that every executor sees. Exit code 4 means findings, as of `verify`.
     """
     from kafkatool.commands.pipeline_options import tell_run
 

@@ -21,7 +21,7 @@ from kafkatool.commands.options import (
 )
 from kafkatool.commands.plan_options import PlanOptions
 from kafkatool.commands.render import Format, Rows, Talk, rows
-from kafkatool.errors import ExitCode
+from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.findings import Severity
@@ -104,9 +104,15 @@ class _Work:
         self.exit_code = ExitCode.OK
 
     def find(self, where: PathOptions) -> list[Home]:
+        from kafkatool.engine.named_file import SEGMENT_FILES
         from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.paths import FileTarget
+        from kafkatool.format.kinds import PRODUCER_SNAPSHOT
 
-        expansion = where.expand()
+        expansion = where.expand(readable=(*SEGMENT_FILES, PRODUCER_SNAPSHOT))
+        for target in expansion.targets:
+            if isinstance(target, FileTarget) and target.read_as is not None:
+                raise UsageError(f"{target.path}: not a file of a segment by its name: a broker ignores it")
         found = find_partitions(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._talk.warn(problem)

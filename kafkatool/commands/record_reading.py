@@ -18,6 +18,7 @@ from kafkatool.commands.options import PathOptions
 from kafkatool.commands.render import Talk
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import STDIN
 from kafkatool.engine.range_columns import records_in
@@ -73,7 +74,7 @@ class Reading:
 
     def subjects(self, where: PathOptions) -> list[Subject]:
         """The partitions that were named; what could not be read of them is said."""
-        expansion = where.expand()
+        expansion = where.expand(readable=SEGMENT_FILES)
         found = find_partitions(expansion.targets, self.guest)
         for problem in [*expansion.problems, *found.problems]:
             self.fail(problem)

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TextIO
 
+from kafkatool.commands.csv_safety import CSV_SAFE, harmless_cell
 from kafkatool.commands.folding import fold, folded, terminal_width
+from kafkatool.commands.terminal_text import guarded, is_terminal
 
 Row = Mapping[str, object]
 
@@ -46,7 +48,7 @@ def stdout() -> TextIO:
         sys.stdout.reconfigure(
             encoding="utf-8",
             errors="backslashreplace",
-            line_buffering=_is_terminal(sys.stdout),
+            line_buffering=is_terminal(sys.stdout),
             write_through=False,
         )
     return sys.stdout
@@ -149,12 +151,15 @@ def ndjson(row: Row, how: BytesFormat = BytesFormat.utf8) -> str:
     return ndjson_encoder(how)(row)
 
 
-def csv_line(values: Iterable[object], how: BytesFormat = BytesFormat.utf8) -> str:
-    """One line of CSV by RFC 4180, without its line end; null is nothing, an empty text is `""`."""
-    return ",".join(_csv_field(value, how) for value in values)
+def csv_line(values: Iterable[object], how: BytesFormat = BytesFormat.utf8, *, is_safe: bool = False) -> str:
+    """One line of CSV by RFC 4180, without its line end; null is nothing, an empty text is `""`.
+
+    A safe one has no formulas in it.
+    """
+    return ",".join(_csv_field(value, how, is_safe) for value in values)
 
 
-def _csv_field(value: object, how: BytesFormat) -> str:
+def _csv_field(value: object, how: BytesFormat, is_safe: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -163,6 +168,8 @@ def _csv_field(value: object, how: BytesFormat) -> str:
         value = bytes_json(bytes(value), how)
         value = value if isinstance(value, str) else f"base64:{value['base64']}"
     text = value if isinstance(value, str) else ndjson_encoder(how)(value)
+    if is_safe and isinstance(value, str):
+        text = harmless_cell(text)
     if text and not any(c in text for c in ',"\r\n'):
         return text
     return '"' + text.replace('"', '""') + '"'
@@ -251,7 +258,7 @@ class Table:
             self._release()
 
     def _release(self) -> None:
-        titles = [column.title for column in self._columns]
+        titles = [printable(column.title) for column in self._columns]
         self._widths = [
             max(column.width, len(titles[at]), *(len(line[at]) for line in self._held))
             for at, column in enumerate(self._columns)
@@ -314,12 +321,14 @@ class Csv:
         self, columns: Sequence[Column], out: TextIO, *, how: BytesFormat = BytesFormat.utf8
     ) -> None:
         self._keys = [column.key for column in columns]
-        self._out = out
+        self._out = guarded(out)
         self._how = how
-        out.write(csv_line(self._keys) + "\n")
+        self._is_safe = CSV_SAFE.get()
+        self._out.write(csv_line(self._keys, is_safe=self._is_safe) + "\n")
 
     def write(self, row: Row) -> None:
-        self._out.write(csv_line((row.get(key) for key in self._keys), self._how) + "\n")
+        values = (row.get(key) for key in self._keys)
+        self._out.write(csv_line(values, self._how, is_safe=self._is_safe) + "\n")
 
     def close(self) -> None:
         pass
@@ -330,7 +339,7 @@ class Ndjson:
 
     def __init__(self, out: TextIO, *, how: BytesFormat = BytesFormat.utf8) -> None:
         self._encode = ndjson_encoder(how)
-        self._write = out.write
+        self._write = guarded(out).write
 
     def write(self, row: Row) -> None:
         self._write(self._encode(row) + "\n")
@@ -413,7 +422,7 @@ class Talk:
         # What is printed meanwhile goes above the bar, as it is. Rich would have it all on the bar's own
         # stream: results only where that is the same terminal.
         console = Console(stderr=True, soft_wrap=True)
-        is_shared = _is_terminal(sys.stdout)
+        is_shared = is_terminal(sys.stdout)
         try:
             with Progress(*shape, console=console, transient=True, redirect_stdout=is_shared) as bar:
                 task = bar.add_task(label, total=total)
@@ -430,11 +439,4 @@ def _say(message: str) -> None:
 
 def takes_escapes(stream: TextIO) -> bool:
     """Whether colour and moves of the cursor are understood there."""
-    return _is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    try:
-        return stream.isatty()
-    except (AttributeError, ValueError):
-        return False
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"

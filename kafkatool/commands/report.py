@@ -13,6 +13,7 @@ from kafkatool.commands.options import (
     CommonOptions,
     ConfigOpt,
     FailOnOpt,
+    FileOptions,
     JobsOpt,
     KafkaVersionOpt,
     PathOptions,
@@ -76,7 +77,7 @@ class JudgedBy:
 
 
 def report(
-    where: PathOptions,
+    where: FileOptions,
     *,
     out: Annotated[
         str | None,

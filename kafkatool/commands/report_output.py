@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from kafkatool.commands.render import stdout
+from kafkatool.commands.terminal_text import guarded
 from kafkatool.errors import KafkatoolError, UsageError
 
 Write = Callable[[Iterable[str]], None]
@@ -16,7 +17,7 @@ Write = Callable[[Iterable[str]], None]
 def opened(out: str | None) -> Iterator[Write]:
     """What takes pieces of text. Raises KafkatoolError before anything is read in vain."""
     if out in (None, "-"):
-        yield stdout().writelines
+        yield guarded(stdout()).writelines
         return
     from kafkatool.engine.export_output import Sink
     from kafkatool.engine.fs import Disk

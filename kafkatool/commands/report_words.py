@@ -62,6 +62,12 @@ def _unharmed(run: Gathering) -> Verdict:
         return Verdict(
             "unread", "not all was read", sentence, "Read it as a user who may, then report again."
         )
+    if summary.is_of_nothing:
+        sentence = "There was no batch to check: nothing can be said of what was named."
+        return Verdict("unread", "nothing was read", sentence, "Look whether this is the right place.")
+    if summary.side_files and not summary.batches:
+        sentence = f"Nothing is wrong in {counted(summary.side_files, 'side file')}; no log was read."
+        return Verdict("good", "sound", sentence, "Nothing has to be done.")
     sentence = f"Nothing is wrong: {whole}, all of them whole and where they belong."
     return Verdict("good", "sound", sentence, "Nothing has to be done.")
 

@@ -328,7 +328,7 @@ class _Work:
 
     def free(self, text: str) -> None:
         from kafkatool.commands.arguments import parse_size
-        from kafkatool.commands.render import human_duration, human_size
+        from kafkatool.commands.render import human_duration, human_size, printable
         from kafkatool.commands.retention_rows import CHANGE_COLUMNS, change_row
         from kafkatool.engine.retention_free import changes_that_free
 
@@ -348,7 +348,8 @@ class _Work:
                     out.write(row if self._fmt is Format.ndjson else {**row, **within})
         if self._fmt is Format.table:
             for row in shown:
-                print(f"\n# rank {row['rank']}\n{row['set_command']}\n# and back\n{row['undo_command']}")
+                commands = (printable(str(row[name])) for name in ("set_command", "undo_command"))
+                print("\n# rank {}\n{}\n# and back\n{}".format(row["rank"], *commands))
         most = sum(change.freed for change in ways[0]) if ways else 0
         if most < wanted:
             self._fail(f"no change of retention frees {human_size(wanted)} here; at most {human_size(most)}")

@@ -61,7 +61,7 @@ def serve(
     from kafkatool.engine.paths import FileTarget
 
     speak, guest = common.talk(), common.guest()
-    expansion = where.expand()
+    expansion = where.expand(readable=())
     if files := [one.path for one in expansion.targets if isinstance(one, FileTarget)]:
         raise UsageError(f"{files[0]}: serve takes directories")
     choice, how = shown.choice(), shown.serving(guest)

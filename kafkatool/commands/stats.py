@@ -12,9 +12,9 @@ from kafkatool.commands.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     FormatOpt,
     JobsOpt,
-    PathOptions,
     RawOpt,
     epilog,
     severity,
@@ -105,7 +105,7 @@ class CountOptions:
 
 
 def stats(
-    where: PathOptions,
+    where: FileOptions,
     *,
     count: CountOptions,
     fmt: FormatOpt = Format.table,
@@ -128,11 +128,12 @@ def stats(
     nothing in it is left out, and segments outside of it are not read.
     """
     from kafkatool.commands.stats_sheet import Style
+    from kafkatool.engine.named_file import LOGS
     from kafkatool.engine.stats import Request, Statistics
 
     least = severity(fail_on)
     choices = count.codecs()
-    speak, expansion = common.talk(), where.expand()
+    speak, expansion = common.talk(), where.expand(readable=LOGS)
     wanted = parse_range(count.from_, count.to)
     run = Statistics(expansion.targets, common.guest(), wanted)
     run.summary.failures += expansion.problems

@@ -32,10 +32,13 @@ Template = Callable[[Origin, Record], bytes]
 Written = Callable[[bytes], bytes]
 
 
-def compile_template(text: str, *, null: bytes = b"", written: Written = bytes) -> Template:
+def compile_template(
+    text: str, *, null: bytes = b"", written: Written = bytes, guard: Written = bytes
+) -> Template:
     """A function that prints a record; `null` stands for a key or value that is not there.
 
-    `written` says how the bytes of keys, values and header values are to be written.
+    `written` says how the bytes of keys, values and header values are to be written; `guard` what becomes of
+    other bytes that come from a record.
 
     Raises UsageError for what it does not know.
     """
@@ -45,7 +48,7 @@ def compile_template(text: str, *, null: bytes = b"", written: Written = bytes) 
     for match in _PART.finditer(raw):
         parts.append(_literal(raw[at : match.start()]))
         parts.append(
-            _token(text, match[1], null, written) if match[1] is not None else _escape(text, match[2])
+            _token(text, match[1], null, written, guard) if match[1] is not None else _escape(text, match[2])
         )
         at = match.end()
     parts.append(_literal(raw[at:]))
@@ -64,9 +67,9 @@ def _escape(text: str, name: bytes) -> Part:
     return _literal(_ESCAPES[name])
 
 
-def _token(text: str, name: bytes, null: bytes, written: Written) -> Part:
+def _token(text: str, name: bytes, null: bytes, written: Written, guard: Written) -> Part:
     tokens: dict[bytes, Part] = {
-        b"t": lambda origin, _record: origin.topic,
+        b"t": lambda origin, _record: guard(origin.topic),
         b"p": lambda origin, _record: origin.partition,
         b"o": lambda _origin, record: b"%d" % record.offset,
         b"T": lambda _origin, record: b"%d" % record.timestamp_ms,
@@ -74,8 +77,8 @@ def _token(text: str, name: bytes, null: bytes, written: Written) -> Part:
         b"s": lambda _origin, record: null if record.value is None else written(record.value),
         b"K": lambda _origin, record: b"%d" % record.key_size,
         b"S": lambda _origin, record: b"%d" % record.value_size,
-        b"R": lambda _origin, record: record.value_size.to_bytes(4, "big", signed=True),
-        b"h": lambda _origin, record: _headers(record, written),
+        b"R": lambda _origin, record: guard(record.value_size.to_bytes(4, "big", signed=True)),
+        b"h": lambda _origin, record: _headers(record, written, guard),
         b"%": _literal(b"%"),
     }
     if name not in tokens:
@@ -84,7 +87,7 @@ def _token(text: str, name: bytes, null: bytes, written: Written) -> Part:
     return tokens[name]
 
 
-def _headers(record: Record, written: Written) -> bytes:
+def _headers(record: Record, written: Written, guard: Written) -> bytes:
     return b",".join(
-        name + b"=" + (NULL if value is None else written(value)) for name, value in record.headers
+        guard(name) + b"=" + (NULL if value is None else written(value)) for name, value in record.headers
     )

@@ -11,15 +11,16 @@ import typer
 from kafkatool.commands.options import (
     CommonOptions,
     FailOnOpt,
+    FileOptions,
     FormatOpt,
     JobsOpt,
-    PathOptions,
     RawOpt,
     SampleOpt,
     epilog,
     severity,
     share,
 )
+from kafkatool.commands.recheck_options import RecheckOptions
 from kafkatool.commands.render import Format, Rows, Talk
 from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
@@ -35,7 +36,7 @@ EPILOG = epilog(
         "kafkatool verify /var/lib/kafka/data": "everything in a log directory, on all cores",
         "kafkatool verify -v --deep orders-0": "one partition, down to its records, every finding",
         "kafkatool verify --state /var/lib/scrub.json --max-rate 50M server.properties": (
-            "a nightly check that reads only what is new"
+            "a nightly check that reads what is new, and the rest in turn"
         ),
         "kafkatool verify --sample 5% --fail-on loss /var/lib/kafka/data": "a quick look at a large disk",
         "kafkatool verify --spark spark://head:7077 /mnt/brokers/*/data": "many brokers' disks, on a cluster",
@@ -54,7 +55,7 @@ class VerifyOptions(CommonOptions):
 
 
 def verify(
-    where: PathOptions,
+    where: FileOptions,
     *,
     deep: Annotated[
         bool, typer.Option("--deep", help="Decompress every batch and decode every record.")
@@ -66,9 +67,11 @@ def verify(
             "--state",
             metavar="FILE",
             show_default=False,
-            help="Remember in FILE what was found good; skip closed segments that have not changed since.",
+            help="Remember in FILE what was found good, and when; skip closed segments that have not changed "
+            "since, but for those that are due to be read again.",
         ),
     ] = None,
+    rechecking: RecheckOptions,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
@@ -88,19 +91,21 @@ def verify(
     part = None if sample is None else share(sample)
     if state is not None and part is not None:
         raise UsageError("--state remembers whole segments, --sample reads parts of them: choose one")
+    if state is None and rechecking.is_given:
+        raise UsageError("--recheck-older-than and --recheck-share are about what --state remembers")
     speak, expansion = common.talk(), where.expand()
     request = Request(deep=deep, sample=part, guest=common.guest())
-    run = Verification(expansion.targets, request, _scrub(state, deep))
+    run = Verification(expansion.targets, request, _scrub(state, rechecking, deep))
     run.summary.failures += expansion.problems
     if not run.places and not run.log_dirs:
         raise UsageError("nothing to verify there")
     pool = where_to_run.workers(jobs, run.most_workers, speak, "verify", run.size)
-    _show(run, fmt, pool, every=common.verbose, raw=raw, deep=deep)
+    _show(run, fmt, pool, every=common.verbose, raw=raw, deep=deep, has_state=state is not None)
     _talk_of(run.summary, speak)
     raise typer.Exit(_exit_code(run.summary, least))
 
 
-def _scrub(path: str | None, deep: bool) -> Scrub | None:
+def _scrub(path: str | None, rechecking: RecheckOptions, deep: bool) -> Scrub | None:
     """The state file of a nightly check. Raises Refused where a broker might trip over it."""
     if path is None:
         return None
@@ -109,11 +114,20 @@ def _scrub(path: str | None, deep: bool) -> Scrub | None:
 
     if lies_in_a_log_dir(path):
         raise Refused(f"{path}: --state lies in a log directory; put it somewhere else")
-    return Scrub(path, deep=deep)
+    from time import time_ns
+
+    return Scrub(path, rechecking.recheck(time_ns() // 1_000_000), deep=deep)
 
 
 def _show(
-    run: Verification, fmt: Format, running: RunningPool, *, every: bool, raw: bool, deep: bool
+    run: Verification,
+    fmt: Format,
+    running: RunningPool,
+    *,
+    every: bool,
+    raw: bool,
+    deep: bool,
+    has_state: bool,
 ) -> None:
     from kafkatool.commands import verify_rows
     from kafkatool.commands.render import Column, rows, stdout
@@ -129,6 +143,9 @@ def _show(
                     raise KeyboardInterrupt  # ends the processes at once
         except KeyboardInterrupt:
             run.summary.is_interrupted = True
+        if fmt is Format.ndjson and every and has_state:
+            for partition, segment, at_ms in run.verified_logs():
+                out.write(verify_rows.verified_row(partition, segment, at_ms))
         if fmt is Format.ndjson:
             out.write(verify_rows.summary_row(run.summary, deep=deep))
     if fmt is Format.table:

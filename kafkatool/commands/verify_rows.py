@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kafkatool.commands.log_rows import DAMAGE_KEYS
 from kafkatool.commands.render import Column, Look, human_size
 from kafkatool.engine.findings import Severity, damage_facts
 from kafkatool.engine.verify_report import Finding, Summary
+
+if TYPE_CHECKING:
+    from kafkatool.engine.logdir import Partition, Segment
 
 FINDING_KEYS = (
     *DAMAGE_KEYS,
@@ -106,6 +110,20 @@ def place_of(finding: Finding) -> str:
     return finding.file if finding.topic is None else f"{finding.topic}-{finding.partition}"
 
 
+def verified_row(partition: Partition, segment: Segment, verified_at_ms: int | None) -> dict[str, object]:
+    log = segment.log
+    assert log is not None
+    return {
+        "kind": "verified",
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "segment": segment.base_offset,
+        "file": log.path,
+        "size": log.size,
+        "verified_at_ms": verified_at_ms,
+    }
+
+
 def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
     worst = summary.worst
     return {
@@ -113,8 +131,10 @@ def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
         "partitions": summary.partitions,
         "segments": summary.segments,
         "skipped_segments": summary.skipped_segments,
+        "rechecked_segments": summary.rechecked_segments,
         "deleted_partitions": summary.deleted_partitions,
         "deleted_size": summary.deleted_size,
+        "side_files": summary.side_files,
         "size": summary.size,
         "batches": summary.batches,
         "records": summary.records,
@@ -135,12 +155,16 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
     depth = "batches and records" if deep else "batches"
     text = f"{_count(summary.partitions, 'partition')}, {_count(summary.segments, 'segment')}"
     text += f", {_count(summary.batches, 'batch', 'batches')}, {size}: {depth} checked"
+    if summary.side_files:
+        text += f"; {_count(summary.side_files, 'side file')} read"
     if summary.sample is not None:
         asked = f"{100 * summary.sample:.4g}%"
         whole = str(summary.total_size) if raw else human_size(summary.total_size)
         text += f", sampled: {asked} of the data asked for, {size} of {whole} read"
     if summary.skipped_segments:
         text += f"; {_count(summary.skipped_segments, 'segment')} unchanged since the last run"
+    if summary.rechecked_segments:
+        text += f"; {_count(summary.rechecked_segments, 'unchanged segment')} read again"
     if summary.deleted_partitions:
         left = str(summary.deleted_size) if raw else human_size(summary.deleted_size)
         text += f"; {_count(summary.deleted_partitions, 'deleted partition')} ({left}) left out"
@@ -149,7 +173,7 @@ def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
         for severity in reversed(Severity)
         if summary.findings[severity]
     ]
-    nothing = "nothing is wrong"
+    nothing = "there was no batch to check" if summary.is_of_nothing else "nothing is wrong"
     nothing += " so far" if summary.is_interrupted else " in the sample" if summary.sample is not None else ""
     text += f"; findings: {', '.join(found)}" if found else f"; {nothing}"
     if summary.is_interrupted:

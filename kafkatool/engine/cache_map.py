@@ -111,7 +111,7 @@ def named_partitions(
         elif isinstance(target, PartitionTarget):
             yield from ((one, None) for one in _listed(target.path, guest, notes))
         else:
-            loose.append(target.path)
+            loose.append(target)
     problems: list[Problem] = []
     yield from ((one, None) for one in read_files(loose, problems))
     notes.add_problems(problems)

@@ -9,23 +9,25 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from kafkatool.engine.remote import absolute_path, scan_directory, status
+from kafkatool.engine.paths import FileTarget
+from kafkatool.engine.remote import absolute_path, exists, scan_directory, status
 from kafkatool.engine.source import Guest, file_type, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint
-from kafkatool.format.kinds import FileKind, Group, kind_of
+from kafkatool.format.kinds import FileKind, Group, NamedFile, kind_of
 from kafkatool.format.names import (
     METADATA_PARTITION,
     REMOTE_INDEX_CACHE,
     DirectoryState,
     FileState,
     parse_partition_directory,
+    split_state,
 )
 from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.properties import MetaProperties, read_meta_properties
@@ -201,20 +203,36 @@ def read_partition(path: str, problems: list[Problem], guest: Guest | None = Non
     return _partition(path, files, directories, problems, guest or Guest())
 
 
-def read_files(paths: Iterable[str], problems: list[Problem]) -> list[Partition]:
-    """Files named one by one, as partitions that hold nothing else."""
-    named: dict[str, list[FileEntry]] = defaultdict(list)
-    for path in paths:
+def read_files(files: Iterable[FileTarget], problems: list[Problem]) -> list[Partition]:
+    """Files named one by one, as partitions that hold nothing else.
+
+    Those that are not called as a broker calls them stand alone: their names do not say what they belong to.
+    """
+    named: dict[tuple[str, str], list[FileEntry]] = defaultdict(list)
+    for file in files:
         try:
-            entry = file_entry(path, status(path))
+            entry = file_entry(file.path, status(file.path), file.read_as)
         except OSError as error:
-            problems.append(_problem(path, error))
+            problems.append(_problem(file.path, error))
         else:
-            named[os.path.dirname(path)].append(entry)
+            alone = "" if file.read_as is None else entry.name
+            named[os.path.dirname(file.path), alone].append(entry)
     return [
         _partition(parent, sorted(entries, key=lambda entry: entry.name), [], problems, Guest())
-        for parent, entries in named.items()
+        for (parent, _alone), entries in named.items()
     ]
+
+
+def with_logs(files: Sequence[FileTarget]) -> list[FileTarget]:
+    """These files, and the logs that indexes among them belong to."""
+    logs = []
+    for file in files:
+        if file.read_as is None and file.kind in _SEGMENT_KINDS and file.kind is not kinds.LOG:
+            name, _state = split_state(file.path)
+            log = f"{os.path.splitext(name)[0]}.log{file.path[len(name) :]}"
+            if exists(log):
+                logs.append(FileTarget(log))
+    return list(dict.fromkeys([*files, *logs]))
 
 
 def unique_files(files: Iterable[FileEntry]) -> Iterator[FileEntry]:
@@ -381,10 +399,10 @@ def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | str 
     return entry.name if stat.S_ISDIR(found.st_mode) else None
 
 
-def file_entry(path: str, found: os.stat_result) -> FileEntry:
-    """What name and stat say of a file."""
+def file_entry(path: str, found: os.stat_result, read_as: NamedFile | None = None) -> FileEntry:
+    """What name and stat say of a file, or of one that is read as something else than its name says."""
     name = os.path.basename(path)
-    kind, state, offset = kind_of(name)
+    kind, state, offset = read_as or kind_of(name)
     return FileEntry(
         path=path,
         name=name,

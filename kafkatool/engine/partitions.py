@@ -6,13 +6,24 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir, read_partition
+from kafkatool.engine.logdir import (
+    LogDir,
+    Partition,
+    PartitionState,
+    Problem,
+    read_files,
+    read_log_dir,
+    read_partition,
+)
+from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.remote import absolute_path, normal_path
 from kafkatool.engine.source import Guest
 from kafkatool.engine.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
-from kafkatool.format.names import base_offset, parse_partition_directory
+from kafkatool.format import kinds
+from kafkatool.format.kinds import kind_of
+from kafkatool.format.names import parse_partition_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,8 @@ class NamedPartition:
     recovery_point: int | None
     bases: frozenset[int] | None = None
     """Only these segments are meant; None: all."""
+    is_alone: bool = False
+    """Whether this is one file under a name of its own, with no directory to look into."""
 
     @property
     def log_bytes(self) -> int:
@@ -63,6 +76,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
     named: dict[str, set[str]] = {}
     files: dict[str, set[int]] = {}
     whole: list[str] = []
+    alone: list[FileTarget] = []
     for target in targets:
         path = normal_path(target.path)
         if isinstance(target, LogDirTarget):
@@ -70,6 +84,8 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
             whole.append(path)
         elif isinstance(target, PartitionTarget):
             named.setdefault(_parent(path), set()).add(path)
+        elif isinstance(target, FileTarget) and target.read_as is not None:
+            alone.append(target)
         elif isinstance(target, FileTarget):
             directory = os.path.dirname(path) or "."
             named.setdefault(_parent(directory), set()).add(directory)
@@ -77,7 +93,21 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
     found = Found()
     for home, directories in named.items():
         _read_home(found, home, directories, files, guest, is_whole=home in whole)
+    for file in alone:
+        _read_alone(found, file)
     return found
+
+
+def _read_alone(found: Found, file: FileTarget) -> None:
+    """Take a log under a name of its own for all there is: nothing around it belongs to it."""
+    problems: list[Problem] = []
+    for partition in read_files([file], problems):
+        home = Home(partition.path, LogDir(partition.path))
+        home.partitions.append(NamedPartition(partition, None, None, is_alone=True))
+        found.homes.append(home)
+    messages = [f"{one.path}: {one.message}" for one in problems]
+    found.problems += messages
+    found.unread += messages
 
 
 def _parent(path: str) -> str:
@@ -88,10 +118,10 @@ def _parent(path: str) -> str:
 
 
 def _base(path: str) -> int:
-    base = base_offset(os.path.basename(path))
-    if base is None:
+    named = kind_of(os.path.basename(path))
+    if named.offset is None or named.kind not in (*SEGMENT_FILES, kinds.PRODUCER_SNAPSHOT):
         raise UsageError(f"{path}: not a file of a segment")
-    return base
+    return named.offset
 
 
 def _read_home(

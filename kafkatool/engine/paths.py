@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kafkatool.engine.named_file import READABLE, identify
 from kafkatool.engine.remote import absolute_path, is_remote, real_path, scan_directory, status
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.source import Guest, file_type, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
-from kafkatool.format.kinds import kind_of
-from kafkatool.format.names import parse_partition_directory
+from kafkatool.format.kinds import FileKind, NamedFile, kind_of
+from kafkatool.format.names import FileState, parse_partition_directory
 from kafkatool.format.properties import read_properties
 
 STDIN = "-"
@@ -42,6 +43,12 @@ class FileTarget:
     """One file, or standard input where the path is `-`."""
 
     path: str
+    read_as: NamedFile | None = None
+    """What it is read as; None where its name says that."""
+
+    @property
+    def kind(self) -> FileKind:
+        return (self.read_as or kind_of(os.path.basename(self.path))).kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +78,44 @@ class Expansion:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class FileReading:
+    """How a file that is named itself is read."""
+
+    read_as: FileKind | None = None
+    """What the user says that all of them are."""
+    readable: Collection[FileKind] = READABLE
+    """What can be read; a command that takes no files says itself what it takes."""
+    allow_pipe: bool = False
+    offers_read_as: bool = False
+    """Whether the user can say what they are."""
+
+
+ANY_FILE = FileReading()
+NO_FILES = FileReading(readable=())
+
+
 def expand(
-    paths: Sequence[str], *, files_from: str | None = None, nul: bool = False, allow_stdin: bool = True
+    paths: Sequence[str],
+    *,
+    files_from: str | None = None,
+    nul: bool = False,
+    allow_stdin: bool = True,
+    files: FileReading = ANY_FILE,
 ) -> Expansion:
     """What these paths name, each once, in the order given; a glob's matches by name.
 
-    Raises UsageError for a path that matches nothing, and where no path is given at all.
+    Raises UsageError for a path that matches nothing, for a file that cannot be read as something, and where
+    no path is given at all.
     """
     if STDIN in paths and (not allow_stdin or files_from == STDIN):
         raise UsageError("- (standard input) makes no sense here")
     listed = named_paths([], files_from=files_from, nul=nul) if files_from is not None or not paths else []
     expansion = Expansion(list(_each_once([*_matches(paths), *listed])))
     for path in expansion.named:
-        _classify(path, expansion)
+        _classify(path, expansion, files)
+    if files.read_as is not None and not any(isinstance(one, FileTarget) for one in expansion.targets):
+        raise UsageError("--read-as says what a file is: none is named")
     expansion.targets = list(dict.fromkeys(expansion.targets))
     return expansion
 
@@ -136,7 +168,7 @@ def _read_list(files_from: str, nul: bool) -> list[str]:
     return paths
 
 
-def _classify(path: str, expansion: Expansion) -> None:
+def _classify(path: str, expansion: Expansion, files: FileReading) -> None:
     """Add what one existing path stands for."""
     if path == STDIN:
         expansion.targets.append(FileTarget(path))
@@ -150,10 +182,30 @@ def _classify(path: str, expansion: Expansion) -> None:
         return
     if stat.S_ISDIR(mode):
         _classify_directory(path, expansion)
-    elif is_configuration(path):
+    elif files.read_as is None and is_configuration(path):
         _classify_configured(path, expansion)
-    else:
+    elif not files.readable:
         expansion.targets.append(FileTarget(path))
+    else:
+        _classify_file(path, mode, expansion, files)
+
+
+def _classify_file(path: str, mode: int, expansion: Expansion, files: FileReading) -> None:
+    if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+        if not files.allow_pipe:
+            raise UsageError(f"{path}: is {file_type(mode)}, expected a file")
+        kind = files.read_as or kinds.LOG  # a pipe can be read only once, so nobody looks first
+        expansion.targets.append(FileTarget(path, NamedFile(kind, FileState.LIVE, 0)))
+        return
+    try:
+        named = identify(path, files.read_as, files.readable, offers_read_as=files.offers_read_as)
+        expansion.targets.append(FileTarget(path, named))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: vanished meanwhile") from None
+    except UsageError:
+        raise
+    except KafkatoolError as error:
+        expansion.problems.append(str(error))
 
 
 def is_configuration(path: str) -> bool:

@@ -13,7 +13,7 @@ from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.partitions import Home, NamedPartition
 from kafkatool.engine.source import Guest
 from kafkatool.engine.visibility import LOG_END
-from kafkatool.errors import KafkatoolError
+from kafkatool.errors import KafkatoolError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,11 @@ def logs_of(
 
 
 def subjects_of(homes: list[Home], chosen_high_watermark: int | None) -> Iterator[Subject]:
-    """Every partition that is meant, with its limits."""
+    """Every partition that is meant, with its limits; raises UsageError for files without their log."""
     for home in homes:
         for named in home.partitions:
+            if named.bases is not None and not logs_of(named):
+                raise UsageError(f"{named.partition.path}: the log of what is named there is missing")
             limits = _limits(home.log_dir, named.partition)
             yield Subject(named, home.path, limits, chosen_high_watermark)
 

@@ -1,4 +1,4 @@
-"""What an earlier run has proven: closed segments that have not changed since need not be read again.
+"""What an earlier run has proven: closed segments that have not changed since need not be read every time.
 
 The file is JSON, replaced as a whole, so that an interrupted run leaves what it had done. Only segments in
 which nothing was wrong are remembered: what is wrong is told anew every night.
@@ -10,12 +10,14 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment
+from kafkatool.engine.rechecking import Recheck, Verified
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.errors import KafkatoolError
@@ -38,13 +40,17 @@ _KEPT = (
 class Scrub:
     """The state of a nightly check, in one file. Several runs may share it, even at the same time."""
 
-    def __init__(self, path: str, *, deep: bool) -> None:
+    def __init__(self, path: str, recheck: Recheck, *, deep: bool) -> None:
         """Read what is there; raises KafkatoolError for what is no such file, or cannot be written."""
         self.path = os.path.realpath(path)
         self.notes: list[str] = []
         self.failure: str | None = None
         """Why the file could not be written, the last time."""
         self._deep = deep
+        self.rechecked = 0
+        """How many segments were due to be read again, and seem unchanged."""
+        self._recheck = recheck
+        self._due: set[Hashable] = set()
         self._version_read = _version(self.path)
         self._segments = self._load()
         self._seen: set[str] = set()
@@ -52,8 +58,23 @@ class Scrub:
         self._save_at = time.monotonic() + SAVE_EVERY
         _prove_writable(self.path)
 
+    def choose(self, segments: Iterable[Segment]) -> None:
+        """Choose, of all the segments of a run, those that are read again though nothing has changed."""
+        logs = [segment.log for segment in segments if segment.log is not None]
+        self._due = self._recheck.due(
+            Verified(os.path.abspath(log.path), log.size, self.verified_at_ms(log.path))
+            for log in logs
+            if os.path.abspath(log.path) in self._segments
+        )
+
+    def verified_at_ms(self, path: str) -> int | None:
+        """When a log was last read and found good; None where that is not known."""
+        kept = self._segments.get(os.path.abspath(path))
+        found = kept.get("verified_at_ms") if isinstance(kept, dict) else None
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
     def recall(self, segment: Segment) -> LogFacts | None:
-        """The facts of a segment that is as it was when it was last found good."""
+        """The facts of a segment that is as it was when it was last found good, unless it is due again."""
         log = segment.log
         if log is None:
             return None
@@ -68,6 +89,9 @@ class Scrub:
         facts = kept.get("facts")
         if not isinstance(facts, dict) or kept.get("check") != _check(facts):
             return None  # somebody else's hand, or a bad disk
+        if key in self._due:
+            self.rechecked += 1
+            return None
         return facts_of_row(facts)
 
     def remember(self, segment: Segment, facts: LogFacts) -> None:
@@ -84,6 +108,7 @@ class Scrub:
             "identity": _identity(segment),
             "tail": tail,
             "deep": self._deep,
+            "verified_at_ms": self._recheck.now_ms,
             "check": _check(row),
             "facts": row,
         }

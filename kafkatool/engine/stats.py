@@ -26,6 +26,7 @@ from kafkatool.engine.logdir import (
 )
 from kafkatool.engine.logfiles import may_hold
 from kafkatool.engine.lookup import EVERYWHERE, Range, seek
+from kafkatool.engine.named_file import LOGS
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.remote import real_path
 from kafkatool.engine.source import Guest, open_source
@@ -144,7 +145,7 @@ class Statistics:
 
     def _find(self, targets: list[Target]) -> Iterator[Log]:
         problems: list[Problem] = []
-        named: list[str] = []
+        named: list[FileTarget] = []
         log_dirs = [read_log_dir(t.path, self.guest) for t in targets if isinstance(t, LogDirTarget)]
         restore_topic_names(log_dirs, self.guest)
         for log_dir in log_dirs:
@@ -158,21 +159,10 @@ class Statistics:
             if isinstance(target, PartitionTarget):
                 yield from _live_logs(read_partition(target.path, problems, self.guest))
             elif isinstance(target, FileTarget):
-                named.append(target.path)
+                named.append(target)
         for partition in read_files(named, problems):
-            yield from self._named_logs(partition)
+            yield from _named_logs(partition)
         tell_problems(problems, self.summary.notes, self.summary.failures)
-
-    def _named_logs(self, partition: Partition) -> Iterator[Log]:
-        """Files that were named themselves count whatever their state, and whatever their name."""
-        for segment in partition.segments:
-            if segment.log is not None:
-                yield _log(partition, segment)
-        for entry in partition.files:
-            if entry.kind in (kinds.RAFT_SNAPSHOT, kinds.UNKNOWN, kinds.BACKUP):
-                yield Log(partition, entry.path, entry.size, is_active=False)
-            elif entry.kind is not kinds.LOG:
-                self.summary.failures.append(f"{entry.path}: is not a log")
 
     # --- the survey ---------------------------------------------------------------------------------------
 
@@ -292,6 +282,16 @@ def _logs_in(wanted: Range, logs: list[Log]) -> Iterator[Log]:
         for log in some:
             if log.base_offset is None or may_hold(wanted, log.base_offset, bases):
                 yield log
+
+
+def _named_logs(partition: Partition) -> Iterator[Log]:
+    """Files that were named themselves count whatever their state."""
+    for segment in partition.segments:
+        if segment.log is not None:
+            yield _log(partition, segment)
+    for entry in partition.other_files:
+        if entry.kind in LOGS:
+            yield Log(partition, entry.path, entry.size, is_active=False)
 
 
 def _live_logs(partition: Partition) -> Iterator[Log]:

@@ -25,9 +25,10 @@ from kafkatool.engine.logdir import (
     read_log_dir,
     read_partition,
     tell_problems,
+    with_logs,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.remote import absolute_path, exists, is_directory, list_names, real_path
+from kafkatool.engine.remote import absolute_path, is_directory, list_names, real_path
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.verify_index import read_claims
@@ -75,6 +76,8 @@ class Verification:
         self.log_dirs: list[LogDir] = []
         self.places = list(self._find_places(targets))
         self.size = sum(s.log.size for place in self.places for s in place.logs if s.log is not None)
+        if scrub is not None:
+            scrub.choose(segment for place in self.places for segment in place.logs)
         self.summary.partitions = len(self.places)
         self.summary.total_size = self.size
 
@@ -94,7 +97,7 @@ class Verification:
         from kafkatool.engine.verify_dir import read_checkpoint
 
         guest = self._request.guest
-        named: list[str] = []
+        named: list[FileTarget] = []
         problems: list[Problem] = []
         for target in targets:
             if isinstance(target, LogDirTarget):
@@ -115,9 +118,11 @@ class Verification:
             if isinstance(target, PartitionTarget):
                 yield self._lone_partition(target.path, view, problems)
             elif isinstance(target, FileTarget):
-                named.append(target.path)
-        for partition in read_files(_with_logs(named), problems):
-            yield Place(partition, is_partial=True)
+                named.append(target)
+        for partition in read_files(with_logs(named), problems):
+            place = Place(partition, is_partial=True)
+            self.summary.side_files += len(place.side_files)
+            yield place
         tell_problems(problems, self.summary.notes, self.summary.failures)
 
     def _leave_out(self, partition: Partition, targets: list[Target]) -> None:
@@ -180,6 +185,7 @@ class Verification:
             if self._scrub is not None:
                 self._scrub.save(is_complete=is_complete)
                 self.summary.notes += self._scrub.notes
+                self.summary.rechecked_segments = self._scrub.rechecked
                 if self._scrub.failure is not None:
                     self.summary.failures.append(self._scrub.failure)
 
@@ -322,6 +328,14 @@ class Verification:
                 f"{segment.log.path}: more than {limit} bad blocks, stopped; image the disk before reading on"
             )
 
+    def verified_logs(self) -> Iterator[tuple[Partition, Segment, int | None]]:
+        """Every log with the time at which all of it was last read and found good, if a state knows one."""
+        for place in self.places:
+            for segment in place.logs:
+                assert segment.log is not None
+                at_ms = None if self._scrub is None else self._scrub.verified_at_ms(segment.log.path)
+                yield place.partition, segment, at_ms
+
     def _remember(self, number: int, place: Place, at: int, facts: LogFacts) -> None:
         """At once, so that an interrupted run does not lose it; forgotten again if a finding concerns it."""
         if self._scrub is None or self._request.sample is not None:
@@ -332,21 +346,6 @@ class Verification:
             self._scrub.remember(segment, facts)
         else:
             self._scrub.forget(segment)
-
-
-def _with_logs(named: list[str]) -> list[str]:
-    """These files, and the logs that indexes among them belong to."""
-    logs = []
-    for path in named:
-        if kinds.kind_of(os.path.basename(path)).kind in (
-            kinds.OFFSET_INDEX,
-            kinds.TIME_INDEX,
-            kinds.TXN_INDEX,
-        ):
-            log = f"{os.path.splitext(path)[0]}.log"
-            if exists(log):
-                logs.append(log)
-    return list(dict.fromkeys([*named, *logs]))
 
 
 def _top_of(path: str, guest: Guest) -> LogDir | None:

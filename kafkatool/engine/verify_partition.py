@@ -63,6 +63,7 @@ def partition_findings(
 
 
 _LARGEST_SMALL_FILE = 64 << 20
+_UNKNOWN_SIZE = 1 << 31  # of a log: no position in an index reaches it
 
 _Numbered = Iterator[tuple[int | None, Finding]]
 
@@ -394,9 +395,10 @@ class _Judge:
         ]
 
     def named_files(self) -> _Numbered:
-        """Small files that were named themselves."""
+        """Small files that were named themselves, and indexes whose log is not there."""
+        yield from self._indexes_alone()
         for entry in self.place.partition.other_files:
-            if entry.kind.read is not None and entry.state is FileState.LIVE:
+            if entry.kind.read is not None:
                 damage = file_problem(entry, self.guest)
                 if damage is not None and entry.kind is not kinds.PRODUCER_SNAPSHOT:
                     yield self._finding(None, entry.path, damage)
@@ -405,6 +407,21 @@ class _Judge:
                     yield self._finding(
                         None, entry.path, replace(damage, kind=kind, severity=Severity.DEGRADED)
                     )
+
+    def _indexes_alone(self) -> _Numbered:
+        """Without its log only the order of an index's entries can be judged."""
+        for segment in self.place.partition.segments:
+            for entry in () if segment.log is not None else segment.files:
+                data = self._read(entry) or b""
+                if entry.kind is kinds.OFFSET_INDEX:
+                    damages = list(offset_index_problems(data, entry.size, _UNKNOWN_SIZE, is_active=True))
+                elif entry.kind is kinds.TIME_INDEX:
+                    damages = list(time_index_problems(data, entry.size, is_active=True))
+                else:
+                    damage = file_problem(entry, self.guest)
+                    damages = [] if damage is None else [replace(damage, kind=FindingClass.BAD_INDEX)]
+                for one in damages:
+                    yield self._finding(None, entry.path, one)
 
     def small_files(self) -> _Numbered:
         for kind in (kinds.PARTITION_METADATA, kinds.QUORUM_STATE):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.findings import Damage
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.verify_report import Finding, fix
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
 # A metadata snapshot is batches like a log, with offsets of its own and no indexes.
 SNAPSHOT = SegmentState.CLEANED
+_SNAPSHOTS = (kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 
 
 @dataclass(slots=True)
@@ -40,7 +41,8 @@ class Place:
 
     def __post_init__(self) -> None:
         self.bases = [segment.base_offset for segment in self.partition.live_segments]
-        self.logs = [s for s in self.partition.segments if s.log is not None and s.state in _WALKED]
+        states = SegmentState if self.is_partial else _WALKED  # what is named is read, whatever its state
+        self.logs = [s for s in self.partition.segments if s.log is not None and s.state in states]
         live = [at for at, segment in enumerate(self.logs) if segment.is_live]
         if live and self.partition.state is PartitionState.DELETED:
             # It was written to until its directory was renamed: its indexes end with preallocated zeros.
@@ -48,7 +50,16 @@ class Place:
         self.logs += [
             Segment(entry.offset or 0, SNAPSHOT, (replace(entry, kind=kinds.LOG),))
             for entry in self.partition.other_files
-            if entry.kind is kinds.RAFT_SNAPSHOT and entry.state is FileState.LIVE
+            if entry.kind in _SNAPSHOTS and (self.is_partial or entry.state is FileState.LIVE)
+        ]
+
+    @property
+    def side_files(self) -> list[FileEntry]:
+        """All but logs."""
+        return [
+            entry
+            for entry in self.partition.files
+            if entry.kind is not kinds.LOG and entry.kind not in _SNAPSHOTS
         ]
 
     @property

@@ -62,10 +62,14 @@ class Summary:
     partitions: int = 0
     segments: int = 0
     skipped_segments: int = 0
+    rechecked_segments: int = 0
+    """Unchanged ones that were read again all the same."""
     deleted_partitions: int = 0
     """Directories that wait to be deleted, and were left out."""
     deleted_size: int = 0
     """Bytes of the logs in them."""
+    side_files: int = 0
+    """Files other than logs that were named themselves, and read."""
     size: int = 0
     total_size: int = 0
     """Bytes of all logs, read or skipped or not in the sample."""
@@ -82,6 +86,12 @@ class Summary:
     def is_empty_sample(self) -> bool:
         """Whether there is something to check, and chance chose nothing of it."""
         return self.sample is not None and not self.size and self.total_size > 0
+
+    @property
+    def is_of_nothing(self) -> bool:
+        """Whether there was nothing to check, so that nothing can be said of it."""
+        seen = self.batches or self.skipped_segments or self.side_files or self.failures
+        return not seen and self.worst is None
 
     @property
     def worst(self) -> Severity | None:

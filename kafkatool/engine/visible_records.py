@@ -158,7 +158,7 @@ class RecordStream:
         return self._listed(self.subject.named, self.wanted)
 
     def _listed(self, named: NamedPartition, wanted: Range = EVERYWHERE) -> list[SegmentLog]:
-        if not self._follows:
+        if not self._follows or self.subject.named.is_alone:
             return logs_of(named, wanted=wanted)
         try:
             return logs_of(named, read_partition(named.partition.path, [], self.guest), wanted)

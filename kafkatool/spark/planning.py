@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.logdir import Segment, SegmentState
 from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.read_subject import Subject, subjects_of
+from kafkatool.engine.read_subject import Subject, logs_of, subjects_of
 from kafkatool.engine.roots import read_roots
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, Source, open_source
@@ -89,12 +89,8 @@ def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None
 
 def segments_of(subject: Subject) -> list[Segment]:
     """Those that are meant, with a log, in order."""
-    bases = subject.named.bases
-    return [
-        segment
-        for segment in subject.partition.live_segments
-        if segment.log is not None and (bases is None or segment.base_offset in bases)
-    ]
+    meant = {log.path for log in logs_of(subject.named)}
+    return [one for one in subject.partition.segments if one.log is not None and one.log.path in meant]
 
 
 def plan(

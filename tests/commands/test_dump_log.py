@@ -167,14 +167,15 @@ def test_the_next_command_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_none_of_kafkas_files_is_passed_over_and_nothing_else_is_a_usage_error(
+def test_what_is_none_of_kafkas_files_is_a_usage_error_beside_others_too(
     partition: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("nothing of Kafka's")
     assert run("dump-log", "--format", "ndjson", str(other)).exit_code == 2
     result = run("dump-log", "--format", "ndjson", str(other), str(partition / LOG))
-    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 20)
+    assert (result.exit_code, result.stdout) == (2, b"")
+    assert b"notes.txt: neither its name nor its bytes" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["00000000000000000000.index", "00000000000000000000.snapshot"])
@@ -262,6 +263,7 @@ def test_set_aside_logs_are_logs_when_named_as_paths_but_unknown_to_kafka(partit
     assert b"baseOffset: 57" in run("dump-log", str(aside)).stdout
     kafka = run("dump-log", "--files", str(aside))
     assert kafka.kafka_stderr == [f"Ignoring unknown file {aside}".encode()]
+    assert kafka.exit_code == 2, "nothing of it was read"
 
 
 def hold_lock(path: str, ready: Any, done: Any) -> None:

@@ -84,9 +84,11 @@ def test_what_is_no_offset_is_refused(log_dir: Path, offset: str) -> None:
     assert run("lookup", "--offset", offset, str(log_dir)).exit_code == 2
 
 
-def test_files_beside_a_log_are_passed_over_but_cannot_be_all(log_dir: Path) -> None:
+def test_an_index_that_is_named_stands_for_its_log_which_has_to_be_there(log_dir: Path) -> None:
     index, log = (log_dir / "orders-0" / segment_file(SEGMENT, name) for name in (".index", ".log"))
     assert answers("--offset", SEGMENT + 1, index, log) == [SEGMENT + 1]
-    done = run("lookup", "--offset", "13", str(index))
+    assert answers("--offset", SEGMENT + 1, index) == [SEGMENT + 1]
+    log.unlink()
+    done = run("lookup", "--offset", "13", str(index), str(log_dir))
     assert done.exit_code == 2
-    assert b"name a log" in done.stderr
+    assert b"no log" in done.stderr

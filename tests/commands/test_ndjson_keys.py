@@ -54,6 +54,7 @@ def _rows(log_dir: Path) -> Iterator[Row]:
     yield from _run("stats", str(log_dir))
     yield from _run("stats", "--deep", "--what-if", "zstd", "--by", "topic", str(log_dir))
     yield from _run("verify", str(log_dir))
+    yield from _run("verify", "-v", "--state", str(log_dir.parent / "state.json"), str(log_dir))
     yield from _run("doctor", str(log_dir))
     yield from _run("report", "--with-payloads", str(log_dir))
     for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):

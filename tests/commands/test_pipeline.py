@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from kafkatool.engine.lake.arrow_tables import read_table
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run
 from tests.engine.disk import START_MS, write_partition, write_segment
+from tests.engine.partitions_to_verify import write_partition as write_sound_partition
 
 NOW_MS = START_MS + 3_600_000
 
@@ -120,6 +122,44 @@ def test_a_segment_whose_last_bytes_changed_is_read_again_though_size_and_time_a
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert collect(lake, f"a={partition.parent}")["segments_read"] == 1
     assert report(lake)[0] == 4
+
+
+@pytest.mark.parametrize("verified", ["31 days ago", "2 days ago", "before anybody wrote it down"])
+def test_rot_in_a_closed_segment_is_found_though_size_and_time_are_the_same(
+    tmp_path: Path, verified: str
+) -> None:
+    log = write_sound_partition(tmp_path / "data" / "big-0") / f"{0:020d}.log"
+    lake = tmp_path / "lake"
+    assert collect(lake, f"a={log.parent.parent}")["segments_read"] == 3
+    state = lake / "current" / "state.ndjson"
+    units = [json.loads(line) for line in state.read_text().splitlines()]
+    for segment in (segment for unit in units for segment in unit["segments"]):
+        at_ms = segment.pop("verified_at_ms")
+        if verified[0].isdigit():
+            segment["verified_at_ms"] = at_ms - int(verified.split()[0]) * 86_400_000
+    state.write_text("".join(f"{json.dumps(unit)}\n" for unit in units))
+    before = log.stat()
+    raw = bytearray(log.read_bytes())
+    raw[100] ^= 1
+    log.write_bytes(raw)
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    row = collect(lake, "--recheck-share", "0", "--recheck-older-than", "40d", f"a={log.parent.parent}")
+    assert (row["segments_read"], report(lake)[0]) == (0, 0), "nobody asked for it"
+    row = collect(lake, "--recheck-share", "100%", f"a={log.parent.parent}")
+    assert row["segments_rechecked"] == row["segments_read"] == 3
+    assert report(lake)[0] == 4
+
+
+def test_every_segment_says_when_it_was_last_read(tmp_path: Path) -> None:
+    partition = write_partition(tmp_path / "data", "orders-0")
+    lake = tmp_path / "lake"
+    collect(lake, f"a={partition.parent}")
+    before = read_table(str(lake / "current"), "segments")["verified_at_ms"].to_pylist()
+    collect(lake, f"a={partition.parent}")
+    assert read_table(str(lake / "current"), "segments")["verified_at_ms"].to_pylist() == before
+    collect(lake, "--recheck-older-than", "0s", f"a={partition.parent}")
+    after = read_table(str(lake / "current"), "segments")["verified_at_ms"].to_pylist()
+    assert all(new > old for new, old in zip(after, before, strict=True))
 
 
 def test_a_glob_names_a_root_for_every_broker(tmp_path: Path) -> None:

@@ -162,12 +162,12 @@ def test_what_is_no_log_is_refused_and_what_is_named_oddly_is_not(tmp_path: Path
     assert stats(saved)[0]["batches"] == 4
 
 
-def test_one_good_file_is_told_although_another_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_is_no_log_is_refused_beside_others_too(tmp_path: Path) -> None:
     good = write_log(tmp_path / "t-0", b"".join(batches(4)))
     (tmp_path / "t-0" / "00000000000000000000.index").write_bytes(b"")
     done = run("stats", str(good), str(tmp_path / "t-0" / "00000000000000000000.index"))
-    assert done.exit_code == 3
-    assert b"4 batches" in done.stdout
+    assert (done.exit_code, done.stdout) == (2, b"")
+    assert b"00000000000000000000.index: is not a log" in done.stderr
 
 
 def test_an_interrupted_run_tells_the_total_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import pytest
 
 from kafkatool.commands.verify import one_line_a_partition, until_interrupted
 from kafkatool.engine.paths import expand
-from kafkatool.engine.scrub import Scrub
+from kafkatool.engine.rechecking import DAY_MS, Recheck
+from kafkatool.engine.scrub import TAIL, Scrub
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_report import Finding
 from kafkatool.engine.worker_pool import Workers, workers
@@ -245,7 +247,7 @@ def test_a_place_for_the_state_that_cannot_be_written_is_told_at_once(log_dir: P
 
 def test_a_state_that_cannot_be_saved_at_the_end_hides_no_finding(log_dir: Path, state: Path) -> None:
     flip(log_of(log_dir, 0), 100)
-    scrub = Scrub(str(state), deep=False)
+    scrub = Scrub(str(state), Recheck(time.time_ns() // 1_000_000), deep=False)
     shutil.rmtree(state.parent)
     check = Verification(expand([str(log_dir)]).targets, Request(), scrub)
     with workers(1) as pool:
@@ -277,7 +279,7 @@ def test_a_state_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
 
 def test_two_runs_with_one_state_lose_nothing_of_each_other(log_dir: Path, state: Path) -> None:
     write_partition(log_dir / "other-0", segments=4)
-    scrub = Scrub(str(state), deep=False)
+    scrub = Scrub(str(state), Recheck(time.time_ns() // 1_000_000), deep=False)
     check = Verification(expand([str(log_dir / "orders-0")]).targets, Request(), scrub)
     summary("--state", state, log_dir / "other-0")  # begins later and ends earlier
     with workers(1) as pool:
@@ -291,6 +293,99 @@ def test_a_link_to_the_state_stays_one(log_dir: Path, state: Path, tmp_path: Pat
     summary("--state", link, log_dir)
     assert link.is_symlink()
     assert summary("--state", state, log_dir)["skipped_segments"] == 2
+
+
+def rot(log: Path) -> None:
+    """Flip a bit as a disk does: size, time and inode stay."""
+    before = log.stat()
+    with open(log, "r+b") as file:
+        file.seek(100)
+        [byte] = file.read(1)
+        file.seek(100)
+        file.write(bytes([byte ^ 4]))
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture
+def closed_log(log_dir: Path) -> Path:
+    """A closed segment whose last 4 KiB are not all of it; the metadata is not asked."""
+    shutil.rmtree(log_dir / "__cluster_metadata-0")
+    log = log_of(log_dir, 0)
+    assert log.stat().st_size > TAIL + SIZE
+    return log
+
+
+def age(state: Path, days: int | None) -> None:
+    """Date what a state remembers back, or take its date away as an older release left it."""
+    content = json.loads(state.read_text())
+    for row in content["segments"].values():
+        at_ms = row.pop("verified_at_ms")
+        if days is not None:
+            row["verified_at_ms"] = at_ms - days * DAY_MS
+    state.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("days", "options"),
+    [
+        (31, ["--recheck-share", "0"]),
+        (2, []),
+        (None, []),
+        (0, ["--recheck-older-than", "0s"]),
+        (2, ["--recheck-older-than", "1d", "--recheck-share", "0%"]),
+        (-3, []),
+    ],
+)
+def test_rot_in_a_closed_segment_is_found_though_size_and_time_are_the_same(
+    closed_log: Path, state: Path, days: int | None, options: list[str]
+) -> None:
+    summary("--state", state, closed_log.parent)
+    age(state, days)
+    rot(closed_log)
+    *findings, last = rows("--state", state, *options, closed_log.parent)
+    assert [row["class"] for row in findings if row["severity"] == "loss"] == ["bit_flip"]
+    assert last["rechecked_segments"] >= 1
+    assert any(row.get("class") == "bit_flip" for row in rows("--state", state, closed_log.parent)), (
+        "every time"
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "options"),
+    [(0, []), (2, ["--recheck-share", "0"]), (99, ["--recheck-older-than", "never", "--recheck-share", "0"])],
+)
+def test_what_is_not_due_is_not_read_again(
+    closed_log: Path, state: Path, days: int, options: list[str]
+) -> None:
+    summary("--state", state, closed_log.parent)
+    age(state, days)
+    last = summary("--state", state, *options, closed_log.parent)
+    assert (last["skipped_segments"], last["rechecked_segments"]) == (2, 0)
+
+
+def test_the_time_of_the_last_check_is_told_for_each_segment(closed_log: Path, state: Path) -> None:
+    summary("--state", state, closed_log.parent)
+    age(state, 2)
+    before = rows("-v", "--state", state, "--recheck-share", "0", closed_log.parent)
+    after = rows("-v", "--state", state, closed_log.parent)
+    was, now = (
+        {row["segment"]: row["verified_at_ms"] for row in found if row["kind"] == "verified"}
+        for found in (before, after)
+    )
+    assert now[0] - was[0] >= 2 * DAY_MS
+    assert (was[2 * SEGMENT], now[2 * SEGMENT]) == (None, None), "an active segment is read every time"
+
+
+@pytest.mark.parametrize("words", [["--recheck-older-than", "1d"], ["--recheck-share", "5%"]])
+def test_rechecking_needs_a_state(closed_log: Path, words: list[str]) -> None:
+    assert run("verify", *words, str(closed_log)).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["--recheck-older-than", "soon"], ["--recheck-share", "120%"]])
+def test_what_is_no_age_and_no_share_is_refused(closed_log: Path, state: Path, words: list[str]) -> None:
+    done = run("verify", "--state", str(state), *words, str(closed_log))
+    assert done.exit_code == 2
+    assert words[1].encode() in done.stderr
 
 
 def test_a_sample_is_not_remembered(log_dir: Path, state: Path) -> None:

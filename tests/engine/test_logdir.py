@@ -17,6 +17,7 @@ from kafkatool.engine.logdir import (
     read_partition,
     unique_files,
 )
+from kafkatool.engine.paths import FileTarget
 from kafkatool.errors import KafkatoolError
 from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_log_dir, write_partition, write_segment
 
@@ -156,7 +157,7 @@ def test_files_named_one_by_one_are_grouped_by_their_directory(tmp_path: Path) -
     one, two = write_partition(tmp_path, "a-0"), write_partition(tmp_path, "b-1")
     problems: list[Problem] = []
     names = [one / "00000000000000000060.log", two / "00000000000000000000.log", tmp_path / "nothing"]
-    found = read_files(map(str, names), problems)
+    found = read_files([FileTarget(str(name)) for name in names], problems)
     assert [(p.topic, p.partition, len(p.segments)) for p in found] == [("a", 0, 1), ("b", 1, 1)]
     assert [problem.path for problem in problems] == [str(tmp_path / "nothing")]
 

@@ -17,7 +17,11 @@ from kafkatool.engine.paths import (
     expand,
 )
 from kafkatool.errors import UsageError
+from kafkatool.format import kinds
+from kafkatool.format.kinds import NamedFile
+from kafkatool.format.names import FileState
 from tests.engine.disk import write_log_dir, write_partition
+from tests.logs import batches, write_log
 
 
 def targets(*paths: object, **options: object) -> list[object]:
@@ -81,9 +85,8 @@ def test_a_glob_gives_its_matches_by_name(tmp_path: Path) -> None:
 
 
 def test_a_name_that_exists_is_not_a_glob(tmp_path: Path) -> None:
-    odd = tmp_path / "a[0].log"
-    odd.touch()
-    assert targets(odd) == [FileTarget(str(odd))]
+    odd = write_log(tmp_path, batches(1)[0], "a[0].log")
+    assert targets(odd) == [FileTarget(str(odd), NamedFile(kinds.LOG, FileState.LIVE, 0))]
 
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere/*", "file/inside"])
@@ -117,10 +120,12 @@ def test_standard_input_is_a_target_where_it_makes_sense() -> None:
 def test_paths_come_from_a_file(tmp_path: Path, nul: bool, separator: str) -> None:
     names = [tmp_path / "a b.log", tmp_path / "*.log"]
     for name in names:
-        name.touch()
+        write_log(tmp_path, batches(1)[0], name.name)
     listing = tmp_path / "list"
     listing.write_text(separator.join(map(str, names)) + separator)
-    assert targets(files_from=str(listing), nul=nul) == [FileTarget(str(name)) for name in names]
+    assert targets(files_from=str(listing), nul=nul) == [
+        FileTarget(str(name), NamedFile(kinds.LOG, FileState.LIVE, 0)) for name in names
+    ]
 
 
 def test_an_empty_list_of_paths_is_an_error(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ _SEGMENTS = {
     "retention_verdict": _TEXT,
     "retention_rule": _TEXT,
     "retention_goes_ms": _LONG,
+    "verified_at_ms": _LONG,
 }
 _FINDINGS = {
     **_PLACE,
@@ -186,6 +187,7 @@ def _segment_rows(units: list[Unit]) -> Iterator[dict[str, Any]]:
                 "retention_verdict": one.retention.get("verdict"),
                 "retention_rule": one.retention.get("rule"),
                 "retention_goes_ms": one.retention.get("goes_ms"),
+                "verified_at_ms": one.verified_at_ms,
             }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchange
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.rechecking import Recheck, Verified
 from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.retention import LogFacts as RetentionFacts
@@ -48,6 +49,7 @@ class AuditRequest:
     now_ms: int
     verify: Request
     sources_of: SourcesOf
+    recheck: Recheck
     memory: int = 256 << 20
     """For the map of keys of one compacted partition."""
 
@@ -62,6 +64,12 @@ class Audit(Verification):
         self._staging = staging_of(request.staging, root.label)
         os.makedirs(self._staging, exist_ok=True)
         self._units = known
+        self._segments = {
+            (unit.path, kept.base_offset, kept.state): kept
+            for unit in known.values()
+            for kept in unit.segments
+        }
+        self._due = self._choose()
 
     def units(self, pool: Workers, advance: Callable[[int], None]) -> list[Unit]:
         """All partitions, in order; first what is wrong outside of them. The summary is complete then."""
@@ -88,14 +96,30 @@ class Audit(Verification):
             segment=segment.base_offset,
         )
 
-    def _recall(self, segment: Segment) -> LogFacts | None:
+    def _choose(self) -> set[Hashable]:
+        """The logs that are read again though nothing has changed."""
+        segments = [segment for place in self.places for segment in place.logs]
+        return self.request.recheck.due(
+            Verified(segment.log.path, segment.log.size, kept.verified_at_ms)
+            for segment in segments
+            if segment.log is not None and (kept := self._kept(segment)) is not None
+        )
+
+    def _kept(self, segment: Segment) -> SegmentUnit | None:
+        """A segment as an earlier run found it, changed since or not."""
         log = segment.log
         assert log is not None
-        unit = self._units.get(log.path.rpartition("/")[0])
-        for kept in () if unit is None else unit.segments:
-            if kept.base_offset == segment.base_offset and is_unchanged(kept, segment):
-                return kept.facts
-        return None
+        return self._segments.get((log.path.rpartition("/")[0], segment.base_offset, str(segment.state)))
+
+    def _recall(self, segment: Segment) -> LogFacts | None:
+        log, kept = segment.log, self._kept(segment)
+        assert log is not None
+        if kept is None or not is_unchanged(kept, segment):
+            return None
+        if log.path in self._due:
+            self.summary.rechecked_segments += 1
+            return None
+        return kept.facts
 
     def _unit(
         self, number: int, place: Place, facts: dict[int, list[LogFacts]], findings: list[dict[str, Any]]
@@ -113,7 +137,9 @@ class Audit(Verification):
         for at, segment in enumerate(place.logs):
             known = facts[at][0] if at in facts else self._known[number, at]
             assert isinstance(known, AuditFacts)
-            unit.segments.append(_segment_unit(segment, known))
+            kept = None if at in facts else self._kept(segment)
+            at_ms = self.request.recheck.now_ms if kept is None else kept.verified_at_ms
+            unit.segments.append(_segment_unit(segment, known, at_ms))
             unit.segments_read += at in facts
         return unit
 
@@ -265,7 +291,7 @@ def _name(partition: Partition, segment: Segment) -> str:
     return f"part-{partition.directory}-{segment.base_offset:020d}-{digest}"
 
 
-def _segment_unit(segment: Segment, facts: AuditFacts) -> SegmentUnit:
+def _segment_unit(segment: Segment, facts: AuditFacts, verified_at_ms: int | None) -> SegmentUnit:
     log = segment.log
     assert log is not None
     return SegmentUnit(
@@ -277,6 +303,7 @@ def _segment_unit(segment: Segment, facts: AuditFacts) -> SegmentUnit:
         tail_checksum(log),
         identity(segment),
         facts,
+        verified_at_ms=None if facts.failure or facts.vanished or facts.changed else verified_at_ms,
     )
 
 

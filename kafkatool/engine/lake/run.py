@@ -11,6 +11,7 @@ from kafkatool.engine.findings import Severity
 from kafkatool.engine.lake.audit import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.lake.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
 from kafkatool.engine.lake.units import Unit
+from kafkatool.engine.rechecking import Recheck
 from kafkatool.engine.roots import Root, read_roots, split_label
 from kafkatool.engine.verify import Request
 from kafkatool.engine.worker_pool import Workers
@@ -26,6 +27,7 @@ class RunRequest:
     now_ms: int
     verify: Request
     sources_of: SourcesOf
+    recheck: Recheck
     keep: int = 2
 
 
@@ -38,6 +40,8 @@ class RunSummary:
     partitions: int = 0
     segments: int = 0
     segments_read: int = 0
+    segments_rechecked: int = 0
+    """Those of them that were unchanged."""
     size: int = 0
     size_read: int = 0
     batches: int = 0
@@ -91,11 +95,12 @@ class PipelineRun:
             known.setdefault(unit.root, {})[unit.path] = unit
         earlier = {} if before is None else dict.fromkeys(known, before.directory)
         units = self._taken_over(earlier)
-        how = AuditRequest(new.staging, request.now_ms, request.verify, request.sources_of)
+        how = AuditRequest(new.staging, request.now_ms, request.verify, request.sources_of, request.recheck)
         for root in self.roots:
             audit = Audit(root, how, known.get(root.label, {}))
             units += audit.units(pool, advance)
             self.summary.size_read += audit.summary.size
+            self.summary.segments_rechecked += audit.summary.rechecked_segments
             self.summary.failures += audit.summary.failures
             self.summary.notes += audit.summary.notes
         units.sort(key=lambda unit: (unit.root, unit.topic or "", unit.partition or 0, unit.path))

@@ -28,6 +28,8 @@ class SegmentUnit:
     files: list[list[Any]]
     facts: AuditFacts
     retention: dict[str, Any] = field(default_factory=dict)
+    verified_at_ms: int | None = None
+    """When all of it was last read; None where an older release did not say, or it could not be read."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,72 @@
+"""When a check that remembers reads again what seems unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.rechecking import Recheck
+
+NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class RecheckOptions:
+    """Bit rot changes neither the size nor the time of a file: what is known is read again in turn."""
+
+    recheck_older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--recheck-older-than",
+            metavar="DURATION",
+            show_default=False,
+            help="Read an unchanged segment again if that was last done so long ago; 30d by default, "
+            "0s for all, never for none.",
+        ),
+    ] = None
+    recheck_share: Annotated[
+        str | None,
+        typer.Option(
+            "--recheck-share",
+            metavar="SHARE",
+            show_default=False,
+            help="In each run, also read again this share of the unchanged bytes, those first that were read "
+            "longest ago; 4% by default, 0 for none. What was read in the last 12 hours is left.",
+        ),
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        return self.recheck_older_than is not None or self.recheck_share is not None
+
+    def recheck(self, now_ms: int) -> Recheck:
+        """What was asked for, by this clock. Raises UsageError."""
+        from kafkatool.engine.rechecking import Recheck
+
+        return Recheck(now_ms, self._older_than_ms(), self._share())
+
+    def _older_than_ms(self) -> int | None:
+        from kafkatool.commands.arguments import parse_duration
+        from kafkatool.engine.rechecking import OLDER_THAN_MS
+
+        if self.recheck_older_than is None:
+            return OLDER_THAN_MS
+        return None if self.recheck_older_than == NEVER else parse_duration(self.recheck_older_than)
+
+    def _share(self) -> float:
+        from kafkatool.commands.options import share
+        from kafkatool.engine.rechecking import SHARE
+
+        if self.recheck_share is None:
+            return SHARE
+        if self.recheck_share in ("0", "0%"):
+            return 0.0
+        try:
+            return share(self.recheck_share)
+        except UsageError as error:
+            raise UsageError(str(error).replace("--sample", "--recheck-share")) from None
