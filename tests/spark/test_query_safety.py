@@ -100,7 +100,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def judge(spark: Any) -> Callable[[str], set[str]]:
     """`judge(query)` gives the views that it asks."""
     queries._make_functions(spark)
