@@ -76,6 +76,11 @@ class SegmentAsk:
     origin: Origin
 
     @property
+    def reads(self) -> str:
+        """The log; `path` is what is written."""
+        return self.log.path
+
+    @property
     def bytes_to_read(self) -> int:
         return self.origin.size
 

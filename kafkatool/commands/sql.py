@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +12,12 @@ import typer
 from kafkatool.commands.options import BytesOpt, CommonOptions, PathOptions, RawOpt, epilog
 from kafkatool.commands.render import BytesFormat, Column, Format, Look, Row, Talk, rows
 from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
-from kafkatool.errors import ExitCode, UsageError
+from kafkatool.errors import ExitCode, KafkatoolError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from kafkatool.spark.queries import Met
 
 EPILOG = epilog(
     {
@@ -32,7 +35,12 @@ EPILOG = epilog(
         ),
     },
 )
-_SETTINGS = {"spark.driver.maxResultSize": "256m", "spark.sql.shuffle.partitions": "8"}
+_SETTINGS = {
+    "spark.driver.maxResultSize": "256m",
+    "spark.sql.shuffle.partitions": "8",
+    # A query is what it says: ${env:NAME} stands for nothing else.
+    "spark.sql.variable.substitute": "false",
+}
 
 
 class SqlFormat(StrEnum):
@@ -81,6 +89,14 @@ def sql(
             "-o", "--output", metavar="DIR", show_default=False, help="Where --format parquet writes."
         ),
     ] = None,
+    unsafe_sql: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-sql",
+            help="Run whatever Spark can run: a query may then start programs, and read, write or delete any "
+            "file that you may.",
+        ),
+    ] = False,
     spark: MasterOpt = EMBEDDED,
     conf: ConfOpt = None,
     fmt: Annotated[SqlFormat, typer.Option("--format", help="How the result is written.")] = SqlFormat.table,
@@ -93,7 +109,12 @@ def sql(
     records has what `cat` shows: root, topic, partition, segment, offset, timestamp, key, value, headers
     and more; batches has every batch header, and a row with an error where there is damage; segments
     has a row a segment. Filters on topic, partition, offset and timestamp spare the reading of what they rule
-    out, and columns that the query does not name are not decoded. Nothing is ever changed.
+    out, and columns that the query does not name are not decoded.
+
+    Only questions to these views are asked, with functions that only compute. A query that would run a
+    program, read another file or write is refused before anything of it runs, unless --unsafe-sql allows it.
+    Where a log is damaged the answer is that of the rest, stderr says how much damage there is, and the exit
+    code is 4.
     """
     if (fmt is SqlFormat.parquet) != (output is not None):
         raise UsageError(
@@ -103,26 +124,48 @@ def sql(
     _look_first(query, paths, guest, talk)
     running = SparkOptions(spark, [*(f"{key}={value}" for key, value in _SETTINGS.items()), *(conf or [])])
     with running.session(spark, talk) as session:
-        from kafkatool.spark.queries import open_views, run_query, write_query
+        from kafkatool.spark.queries import Question, judged_views, run_query, write_query
+        from kafkatool.spark.query_text import views_of
 
-        open_views(session, query, paths, show_all=show_all, guest=guest)
+        views = tuple(views_of(query)) if unsafe_sql else judged_views(session, query)
+        question = Question(query, paths, show_all, guest, views)
         if output is not None:
-            write_query(session, query, output)
+            met = write_query(session, question, output)
             talk.note(f"{output}: written")
-            raise typer.Exit(ExitCode.OK)
-        table = run_query(session, query)
-    _show(table, Format(str(fmt)), how, raw=raw)
-    raise typer.Exit(ExitCode.OK)
+        else:
+            table, met = run_query(session, question)
+    if output is None:
+        _show(table, Format(str(fmt)), how, raw=raw)
+    raise typer.Exit(_tell_met(met, paths, talk))
+
+
+def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
+    """Say how much of the logs is missing in the answer."""
+    for path in met.vanished[:10]:
+        talk.note(f"{path}: deleted since its directory was listed")
+    if not met.damages:
+        return ExitCode.OK
+    from kafkatool.engine.roots import split_label
+
+    named = " ".join(quote(split_label(path)[1]) for path in paths) if len(paths) <= 3 else "<PATHS>"
+    talk.warn(
+        f"{met.damages} damaged {'place' if met.damages == 1 else 'places'} in {met.logs} "
+        f"{'log' if met.logs == 1 else 'logs'} that the query reads, and the answer lacks what was there; "
+        f"the first: {met.first}; `kafkatool verify {named}` tells all"
+    )
+    return ExitCode.FOUND
 
 
 def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> None:
     """Say what cannot be read, before Spark is started for it."""
     from kafkatool.commands.dump_request import METADATA_TOPIC
     from kafkatool.spark.planning import find_subjects
-    from kafkatool.spark.query_text import refuse_writing
 
-    refuse_writing(query)
     found = find_subjects(paths, guest)
+    if found.unread:
+        raise KafkatoolError(
+            f"{'; '.join(found.unread)}: an answer would lack it: name only what can be read"
+        )
     for problem in found.problems:
         talk.warn(problem)
     if any(subject.partition.topic == METADATA_TOPIC for _root, subject in found.subjects) and (

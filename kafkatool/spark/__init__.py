@@ -22,7 +22,7 @@ def register(spark: Any) -> None:
     """Make `spark.read.format("kafkalog")` known to a session.
 
     options: granularity = segments | batches | records (default), all = true for the raw log,
-    splitBytes, maxBatchesPerTrigger ...; see `kafkatool.spark.source`.
+    splitBytes, failOnDataLoss, onDamage, maxRecordsPerTrigger ...; see `kafkatool.spark.source`.
     """
     from kafkatool.spark.source import register_source
 

@@ -73,14 +73,20 @@ class Wanted:
 class Found:
     subjects: list[tuple[str, Subject]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    """What could not be read, or is malformed."""
+    unread: list[str] = field(default_factory=list)
+    """The first of the two only."""
 
 
 def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None = None) -> Found:
     """Every partition under these roots, with the name of its root. Raises UsageError."""
     found = Found()
-    for root in read_roots(paths, found.problems):
+    roots = read_roots(paths, found.unread)
+    found.problems += found.unread
+    for root in roots:
         there = find_partitions(root.targets, guest)
         found.problems += there.problems
+        found.unread += there.unread
         found.subjects += [(root.label, subject) for subject in subjects_of(there.homes, high_watermark)]
     if not found.subjects and found.problems:
         raise UsageError("; ".join(found.problems))
@@ -102,7 +108,7 @@ def plan(
         partition = subject.partition
         if wanted.has_partition(root, partition.topic, partition.partition):
             stretches += _of_partition(root, subject, wanted, guest, split_size)
-    return list(_packed(stretches, split_size))
+    return list(packed(stretches, split_size))
 
 
 def _of_partition(
@@ -239,7 +245,7 @@ def first_offset(batch: Batch) -> int:
     return batch.header.base_offset if isinstance(batch.header, BatchHeader) else batch.header.offset
 
 
-def _packed(stretches: list[Stretch], split_size: int) -> Iterator[list[Stretch]]:
+def packed(stretches: Iterable[Stretch], split_size: int) -> Iterator[list[Stretch]]:
     """Neighbours together, as much as makes a task."""
     pack: list[Stretch] = []
     size = 0

@@ -6,14 +6,20 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, TypeVar
 
+from kafkatool.engine.remote import exists
 from kafkatool.engine.roots import absolute
 from kafkatool.engine.source import Guest
-from kafkatool.errors import KafkatoolError, UsageError
-from kafkatool.spark.query_text import used_columns, views_of
-from kafkatool.spark.schemas import ddl
+from kafkatool.errors import KafkatoolError, Refused, UsageError
+from kafkatool.spark.losses import DamageMet, DataLoss, OnDamage
+from kafkatool.spark.plan_files import read_plan
+from kafkatool.spark.query_safety import refuse_unsafe
+from kafkatool.spark.query_text import columns_of, used_columns
+from kafkatool.spark.schemas import Granularity, ddl
 from kafkatool.spark.source import NAME, guest_options, register_source
 
 FUNCTIONS = {
@@ -25,34 +31,152 @@ FUNCTIONS = {
 _Result = TypeVar("_Result")
 
 
-def open_views(spark: Any, query: str, paths: Sequence[str], *, show_all: bool, guest: Guest) -> None:
-    """Make the views that a query speaks of, and the functions. Raises UsageError for a bad query."""
-    register_source(spark)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, and what it is asked of."""
+
+    query: str
+    paths: Sequence[str]
+    show_all: bool
+    guest: Guest
+    views: tuple[Granularity, ...]
+
+    def reader(self, spark: Any, view: Granularity) -> Any:
+        """Return a reader of the logs at one granularity."""
+        found = (
+            spark.read.format(NAME).option("granularity", str(view)).option("all", str(self.show_all).lower())
+        )
+        return found.options(**guest_options(self.guest))
+
+    @property
+    def roots(self) -> list[str]:
+        return [absolute(path) for path in self.paths]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The damage in what a query has read, and the logs that a broker has deleted meanwhile."""
+
+    damages: int = 0
+    logs: int = 0
+    first: str | None = None
+    vanished: tuple[str, ...] = ()
+
+
+def judged_views(spark: Any, query: str) -> tuple[Granularity, ...]:
+    """Return the views that a query asks; run nothing.
+
+    Raises UsageError for a query that cannot be, Refused for one that does more than ask.
+    """
+    _make_functions(spark)
+    names = [str(view) for view in Granularity]
+    # Empty, and with all columns: Spark can say which there are where one is misspelt.
+    for view in Granularity:
+        spark.createDataFrame([], ddl(view, columns_of(view))).createOrReplaceTempView(str(view))
+    try:
+        asked = _told(lambda: refuse_unsafe(spark, query, names, FUNCTIONS))
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+    return tuple(view for view in Granularity if str(view) in asked)
+
+
+def _make_functions(spark: Any) -> None:
     for name, definition in FUNCTIONS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}{definition}")
-    # First with all columns, so that Spark can say which there are where one is misspelt.
-    for view in views_of(query):
-        spark.createDataFrame([], ddl(view)).createOrReplaceTempView(str(view))
-    _told(lambda: spark.sql(query))
-    for view in views_of(query):
-        reader = spark.read.format(NAME).schema(ddl(view, used_columns(query, view)))
-        reader = reader.option("granularity", str(view)).option("all", str(show_all).lower())
-        reader = reader.options(**guest_options(guest))
-        reader.load([absolute(path) for path in paths]).createOrReplaceTempView(str(view))
 
 
-def run_query(spark: Any, query: str) -> Any:
-    """The result as Arrow, all of it. Raises UsageError for what Spark does not understand."""
-    return _told(lambda: cancellable(spark, lambda: spark.sql(query).toArrow()))
+def run_query(spark: Any, question: Question) -> tuple[Any, Met]:
+    """Return the result as Arrow, all of it, and the damage met."""
+    return _answered(spark, question, lambda frame, _is_second: frame.toArrow())
 
 
-def write_query(spark: Any, query: str, output: str) -> None:
-    """The result as a directory of Parquet files, which must not be there yet."""
-    _told(
-        lambda: cancellable(
-            spark, lambda: spark.sql(query).write.mode("error").parquet(os.path.abspath(output))
+def write_query(spark: Any, question: Question, output: str) -> Met:
+    """Write the result as Parquet files into a directory that is not there yet; return the damage met."""
+
+    def write(frame: Any, is_second: bool) -> None:
+        # The second time the directory is there, and empty: the first one made it, and failed.
+        frame.write.mode("append" if is_second else "error").parquet(os.path.abspath(output))
+
+    return _answered(spark, question, write)[1]
+
+
+def _answered(spark: Any, question: Question, take: Callable[[Any, bool], _Result]) -> tuple[_Result, Met]:
+    """Ask as if there were no damage; where there is, ask again without it, and count it.
+
+    Tasks have no way to count for the driver, and a filter that counts would keep Spark from passing on those
+    of the query. So sound logs are read once, and only others again.
+    """
+    register_source(spark)
+    _make_functions(spark)
+
+    def ask(on_damage: OnDamage, plan: str) -> _Result:
+        _open_views(spark, question, on_damage, plan)
+        is_second = on_damage is not OnDamage.FAIL
+        return _told(lambda: cancellable(spark, lambda: take(spark.sql(question.query), is_second)))
+
+    with TemporaryDirectory(prefix="kafkatool-plan-") as plan:
+        try:
+            return ask(OnDamage.FAIL, plan), Met(vanished=_vanished(plan))
+        except DamageMet:
+            pass
+    with TemporaryDirectory(prefix="kafkatool-plan-") as plan:
+        result = ask(OnDamage.ROWS, plan)
+        return result, _told(lambda: cancellable(spark, lambda: _count_damage(spark, question, plan)))
+
+
+def _open_views(spark: Any, question: Question, on_damage: OnDamage, plan: str) -> None:
+    for view in question.views:
+        columns = used_columns(question.query, view)
+        # The rows of damage are known by their error, and are none of a consumer's records.
+        hides = view is Granularity.RECORDS and on_damage is OnDamage.ROWS
+        reader = question.reader(spark, view).schema(ddl(view, [*columns, "error"] if hides else columns))
+        reader = reader.option("onDamage", str(on_damage)).option("notePlan", plan)
+        frame = reader.load(question.roots)
+        frame = frame.where("error IS NULL").drop("error") if hides else frame
+        frame.createOrReplaceTempView(str(view))
+
+
+def _vanished(plan: str) -> tuple[str, ...]:
+    paths = dict.fromkeys(stretch.path for stretch in read_plan(plan))
+    return tuple(path for path in paths if not exists(path))
+
+
+_PLACE = ("root", "topic", "partition", "segment")
+
+
+def _count_damage(spark: Any, question: Question, plan: str) -> Met:
+    """Go over what was planned once more, for the damage alone."""
+    found = None
+    for view in question.views:
+        # A segment's row only says how much there is.
+        of = Granularity.RECORDS if view is Granularity.RECORDS else Granularity.BATCHES
+        at = "batch_position" if of is Granularity.RECORDS else "position"
+        reader = question.reader(spark, of).schema(ddl(of, [*_PLACE, at, "error"]))
+        reader = reader.option("onDamage", str(OnDamage.ROWS)).option(
+            "usePlan", os.path.join(plan, str(view))
+        )
+        one = reader.load(question.roots).where("error IS NOT NULL").withColumnRenamed(at, "position")
+        found = one if found is None else found.unionByName(one)
+    if found is None:
+        return Met()
+    found = found.dropDuplicates([*_PLACE, "position"])
+    place = ", ".join(f"`{name}`" for name in (*_PLACE, "position", "error"))
+    [row] = found.selectExpr(
+        "count(*) AS damages",
+        "count(DISTINCT root, coalesce(topic, ''), coalesce(`partition`, -1), segment) AS logs",
+        f"min(struct({place})) AS first",
+    ).collect()
+    first = row["first"]
+    said = (
+        None
+        if first is None
+        else (
+            f"{first['topic']}-{first['partition']}, segment {first['segment']}, byte {first['position']}: "
+            f"{first['error']}"
         )
     )
+    return Met(row["damages"], row["logs"], said, _vanished(plan))
 
 
 def rows_of(table: Any) -> Iterator[dict[str, Any]]:
@@ -62,32 +186,37 @@ def rows_of(table: Any) -> Iterator[dict[str, Any]]:
 
 
 def _told(run: Callable[[], _Result]) -> _Result:
-    from pyspark.errors import AnalysisException, ParseException, PySparkException
+    from pyspark.errors import PySparkException
 
     try:
         return run()
-    except (AnalysisException, ParseException) as error:
-        raise UsageError(_words(error)) from None
     except PySparkException as error:
-        text = _words(error)
-        if "maxResultSize" in text:
-            text = "the result is too large for here: --format parquet -o DIR, or a LIMIT"
-        raise KafkatoolError(text) from None
+        raise _ours(error) from None
     except Exception as error:
         if type(error).__name__ == "Py4JJavaError":
-            raise KafkatoolError(_words(error)) from None
+            raise _ours(error) from None
         raise
 
 
-def _words(error: Exception) -> str:
-    """What Spark says, without the plan and the Java behind it."""
+_OURS = {one.__name__: one for one in (UsageError, KafkatoolError, Refused, DataLoss, DamageMet)}
+
+
+def _ours(error: Exception) -> KafkatoolError:
+    """Return the error that we raised elsewhere, or what Spark says, without the Java behind it."""
+    from pyspark.errors import AnalysisException, ParseException
+
     text = str(error)
     if type(error).__name__ == "Py4JJavaError":
         text = text.partition("\n")[2].removeprefix(": ")  # behind the name of a Java object
-    raised = re.findall(r"^(?:\w+\.)*(?:UsageError|KafkatoolError|Refused): (.+)$", text, re.MULTILINE)
+    raised = re.findall(rf"^(?:\w+\.)*({'|'.join(_OURS)}): (.+)$", text, re.MULTILINE)
     if raised:
-        return str(raised[-1])
-    return re.sub(r"\s*SQLSTATE: \w+.*", "", text.strip().splitlines()[0] if text.strip() else "no reason")
+        name, said = raised[-1]
+        return _OURS[name](said)
+    if "maxResultSize" in text:
+        return KafkatoolError("the result is too large for here: --format parquet -o DIR, or a LIMIT")
+    line = text.strip().splitlines()[0] if text.strip() else "no reason"
+    words = re.sub(r"\s*SQLSTATE: \w+.*", "", line)
+    return (UsageError if isinstance(error, AnalysisException | ParseException) else KafkatoolError)(words)
 
 
 def cancellable(spark: Any, run: Callable[[], _Result]) -> _Result:

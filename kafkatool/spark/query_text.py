@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from kafkatool.errors import UsageError
 from kafkatool.spark.schemas import TYPES, Granularity
 
 _CHEAPEST = {
@@ -12,19 +11,17 @@ _CHEAPEST = {
     Granularity.BATCHES: "base_offset",
     Granularity.SEGMENTS: "segment",
 }
-_READS = re.compile(r"\s*(?:\(\s*)*(select|with|from|values|table|describe|desc|explain)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\b(insert|create|drop|alter|merge|truncate|delete|update)\b\s+\w", re.IGNORECASE)
-_LITERALS = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_STAR = re.compile(r"(?:\b(?:select|distinct|all)|,|\.)\s*\*|\bnatural\b", re.IGNORECASE)
+_LITERALS = re.compile(
+    r"\b[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL
+)
+_STAR = re.compile(r"(?:\b(?:select|distinct|all)|,|\.)\s*\*|\b(?:natural|table)\b|\|>", re.IGNORECASE)
+"""What stands for columns without naming them."""
 
 
-def refuse_writing(query: str) -> None:
-    """Raises UsageError where a query would do more than read."""
-    bare = _LITERALS.sub(" ", query)
-    if not _READS.match(bare) or _WRITES.search(bare):
-        raise UsageError(
-            "sql only reads: a query begins with SELECT, WITH, FROM, VALUES, DESCRIBE or EXPLAIN"
-        )
+def columns_of(granularity: Granularity) -> list[str]:
+    """Return the columns of a view: damage is no record, and has no place among them."""
+    is_record = granularity is Granularity.RECORDS
+    return [name for name in TYPES[granularity] if not (is_record and name == "error")]
 
 
 def used_columns(query: str, granularity: Granularity) -> list[str]:
@@ -33,13 +30,14 @@ def used_columns(query: str, granularity: Granularity) -> list[str]:
     Spark tells a Python source nothing of the kind, and what is not asked for is not decoded.
     """
     bare = _LITERALS.sub(" ", query)
-    names = list(TYPES[granularity])
-    if _STAR.search(bare) or not re.match(r"\s*(?:\(\s*)*(select|with|from)\b", bare, re.IGNORECASE):
+    names = columns_of(granularity)
+    if _STAR.search(bare) or not re.match(r"\s*(?:\(\s*)*(select|with)\b", bare, re.IGNORECASE):
         return names
     words = {word.lower() for word in re.findall(r"\w+", bare)}
     return [name for name in names if name in words] or [_CHEAPEST[granularity]]
 
 
 def views_of(query: str) -> list[Granularity]:
+    """The views that a query may name."""
     words = {word.lower() for word in re.findall(r"\w+", _LITERALS.sub(" ", query))}
     return [view for view in Granularity if str(view) in words]

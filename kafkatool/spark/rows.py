@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.arrow_batches import batch_arrays, damage_arrays
 from kafkatool.engine.arrow_rows import FATES, TIMESTAMP_TYPES, binary, header_lists, known, timestamp_types
+from kafkatool.engine.batch_records import first_offset
 from kafkatool.engine.batch_walk import walk_batches
-from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import Partition, read_partition
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.partitions import NamedPartition
-from kafkatool.engine.read_subject import Limits, Subject
+from kafkatool.engine.read_subject import Limits, Subject, logs_of
+from kafkatool.engine.remote import exists
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.stats_log import LogStats, StatsJob
 from kafkatool.engine.survey import Split, Task, survey
@@ -26,6 +28,16 @@ from kafkatool.engine.visibility import Rule
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
 from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
+from kafkatool.spark.losses import (
+    DamageMet,
+    DataLoss,
+    OnDamage,
+    concerns,
+    damage_met,
+    is_there,
+    note,
+    settled,
+)
 from kafkatool.spark.planning import Stretch
 from kafkatool.spark.schemas import LISTED, TYPES, Granularity, arrow_schema
 from kafkatool.spark.workers import settle_in
@@ -45,9 +57,13 @@ class RowReader:
     names: list[str]
     show_all: bool = False
     guest: Guest = field(default_factory=Guest)
+    on_damage: OnDamage = OnDamage.FAIL
+    fails_on_loss: bool = True
+    only_damage: bool = False
+    """Leave out all rows without an error."""
 
     def read(self, stretches: Iterable[Stretch]) -> Iterator[Any]:
-        """Arrow batches. What is damaged is a row where there is a column to say so, and never an error."""
+        """Yield Arrow batches. Raises DataLoss for what is not there, and DamageMet if that is asked."""
         settle_in()
         schema = arrow_schema(self.granularity, self.names)
         of_one = {
@@ -56,9 +72,39 @@ class RowReader:
             Granularity.RECORDS: self._records,
         }[self.granularity]
         for stretch in stretches:
-            for arrays, count in of_one(stretch):
+            for arrays, count in of_one(stretch) if self._can_read(stretch) else ():
                 if count:
                     yield from _bounded(self._batch(stretch, arrays, count, schema))
+
+    @property
+    def _is_listing(self) -> bool:
+        """Whether no log has to be opened."""
+        return self.granularity is Granularity.SEGMENTS and set(self.names) <= LISTED.keys()
+
+    def _can_read(self, stretch: Stretch) -> bool:
+        """Return whether a log is there; notes one that a broker has deleted. Raises DataLoss."""
+        if self._is_listing:
+            return True
+        try:
+            if is_there(stretch):
+                return True
+            note(f"{stretch.path}: deleted since its directory was listed")
+        except DataLoss as loss:
+            if self.fails_on_loss:
+                raise
+            note(str(loss))
+        # A segment that is gone is a row with an error.
+        return self.granularity is Granularity.SEGMENTS or exists(stretch.path)
+
+    def _damaged(self, stretch: Stretch, damage: Damage) -> Iterator[tuple[dict[str, Any], int]]:
+        """What is asked for in the place of damage: a row, nothing, or DamageMet."""
+        if damage.severity is Severity.NOTE or not concerns(damage, stretch):
+            return
+        if self.on_damage is OnDamage.FAIL:
+            raise damage_met(damage, stretch)
+        if self.on_damage is OnDamage.ROWS:
+            make = record_damage_arrays if self.granularity is Granularity.RECORDS else damage_arrays
+            yield make(damage, self.names), 1
 
     def _batch(self, stretch: Stretch, arrays: dict[str, Any], count: int, schema: Any) -> Any:
         columns = []
@@ -75,11 +121,14 @@ class RowReader:
     def _segment(self, stretch: Stretch) -> Iterator[tuple[dict[str, Any], int]]:
         if stretch.start:
             return  # a row a segment, however it is cut
-        if set(self.names) <= LISTED.keys():
+        if self._is_listing:
             yield {}, 1
             return
         found = add_up(stretch, self.guest)
         stats = found.stats
+        if self.on_damage is OnDamage.FAIL and (stats.damages.places or found.failure):
+            what = f"damaged places: {stats.damages.places} ({', '.join(stats.damages.classes)})"
+            raise damage_met(_unreadable(stretch, found.failure or what), stretch)
         values = {
             "batches": stats.batches,
             "records": stats.records,
@@ -100,47 +149,82 @@ class RowReader:
             with open_source(stretch.path, replace(self.guest)) as source:
                 for found in walk_batches(source, stretch.start, stretch.end):
                     if isinstance(found, Damage):
-                        yield damage_arrays(found, self.names), 1
-                    else:
+                        yield from self._damaged(stretch, settled(found, source, stretch))
+                    elif not self.only_damage:
                         yield batch_arrays(found, self.names), len(found.position)
         except FileNotFoundError:
-            return  # a broker deletes what it likes while we read
+            self._can_read(stretch)
+        except (DamageMet, DataLoss):
+            raise
         except KafkatoolError as error:
-            kind = FindingClass.UNREADABLE
-            damage = Damage(kind, stretch.start, stretch.end, "bytes", "none", str(error))
-            yield damage_arrays(damage, self.names), 1
+            yield from self._damaged(stretch, _unreadable(stretch, str(error)))
 
     # --- records ------------------------------------------------------------------------------------------
 
     def _records(self, stretch: Stretch) -> Iterator[tuple[dict[str, Any], int]]:
+        said: list[str] = []
+        failed: list[str] = []
+        hidden = 0
+        for piece in self._pieces(stretch, said, failed):
+            if isinstance(piece, Bad):
+                yield from self._damaged(stretch, _damage_of(piece, stretch))
+                continue
+            takes = self._takes(piece, stretch)
+            hidden += int(np.count_nonzero(takes & (piece.judged.rule == Rule.UNKNOWN)))
+            rows = self._shown(piece, takes)
+            if not self.only_damage:
+                yield self._record_arrays(piece, rows), len(rows)
+        if hidden and not self.show_all:
+            failed.append(f"{hidden} records are hidden, as damage may hold the end of their transactions")
+        for message in failed:
+            yield from self._damaged(stretch, _unreadable(stretch, message))
+        for message in said:
+            note(message)
+        if said:
+            self._can_read(stretch)
+
+    def _pieces(self, stretch: Stretch, said: list[str], failed: list[str]) -> Iterator[Piece | Bad]:
+        """What lies in a stretch; what is said of its log, and why it cannot be opened."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
-            stream = RecordStream(_subject(stretch, self.guest), self.guest, start=Start(log, stretch.start))
-        except (FileNotFoundError, KafkatoolError):
+            subject = _subject(stretch)
+            if log not in logs_of(subject.named):
+                said.append(f"{log.path}: deleted since its directory was listed")
+                return
+            stream = RecordStream(
+                subject,
+                self.guest,
+                start=Start(log, stretch.start),
+                say=_about(log, said),
+                fail=_about(log, failed),
+            )
+        except (FileNotFoundError, KafkatoolError) as error:
+            failed.append(str(error))
             return
         for piece in stream.pieces():
             if isinstance(piece, Bad):
                 if piece.log != log or _position(piece) >= stretch.end:
                     return
+                yield piece
                 continue
             positions = piece.columns.batches.position
             if piece.log != log or int(positions[0]) >= stretch.end:
                 return
-            rows = self._shown(piece, stretch)
-            yield self._record_arrays(piece, rows), len(rows)
+            yield piece
             if int(positions[-1]) >= stretch.end:
                 return
 
-    def _shown(self, piece: Piece, stretch: Stretch) -> Rows:
+    def _takes(self, piece: Piece, stretch: Stretch) -> NDArray[np.bool_]:
         columns = piece.columns
-        takes = (columns.batches.position < stretch.end)[columns.batch]
+        takes: NDArray[np.bool_] = (columns.batches.position < stretch.end)[columns.batch]
         if stretch.from_offset is not None:
             takes &= columns.offset >= stretch.from_offset
         if stretch.to_offset is not None:
             takes &= columns.offset < stretch.to_offset
-        if not self.show_all:
-            takes &= piece.judged.rule == Rule.SHOWN
-        shown: Rows = np.flatnonzero(takes)
+        return takes
+
+    def _shown(self, piece: Piece, takes: NDArray[np.bool_]) -> Rows:
+        shown: Rows = np.flatnonzero(takes if self.show_all else takes & (piece.judged.rule == Rule.SHOWN))
         return shown
 
     def _record_arrays(self, piece: Piece, rows: Rows) -> dict[str, Any]:
@@ -151,6 +235,40 @@ def _position(bad: Bad) -> int:
     found = bad.damage or bad.batch
     assert found is not None
     return found.position
+
+
+def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
+    """Keep what is said of one log: a walk goes on to the next before it is stopped."""
+
+    def take(message: str) -> None:
+        if message.startswith(f"{log.path}:"):
+            told.append(message)
+
+    return take
+
+
+def _damage_of(bad: Bad, stretch: Stretch) -> Damage:
+    if bad.damage is not None:
+        return settled(bad.damage, bad.source, stretch)
+    assert bad.batch is not None
+    header, position = bad.batch.header, bad.batch.position
+    damage = Damage(FindingClass.BAD_RECORD, position, position + header.size, "records", "", str(bad.error))
+    return replace(damage, first_offset=first_offset(header), last_offset=header.last_offset)
+
+
+def _unreadable(stretch: Stretch, message: str) -> Damage:
+    return Damage(FindingClass.UNREADABLE, stretch.start, stretch.end, "bytes", "none", message)
+
+
+def record_damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]:
+    """One row in the place of records that cannot be read: where they should be, and why they are not."""
+    known = {
+        "offset": damage.first_offset,
+        "batch_position": damage.position,
+        "error": f"{damage.kind}: {damage.message}",
+    }
+    types = TYPES[Granularity.RECORDS]
+    return {name: pa.array([known.get(name)], types[name]) for name in names if name not in LISTED}
 
 
 def add_up(stretch: Stretch, guest: Guest) -> LogStats:
@@ -166,7 +284,7 @@ def _partition(directory: str) -> Partition:
     return read_partition(directory, [], Guest())
 
 
-def _subject(stretch: Stretch, guest: Guest) -> Subject:
+def _subject(stretch: Stretch) -> Subject:
     """The partition as a task sees it: limits are those of the plan."""
     partition = _partition(stretch.directory)
     if all(one.log is None or one.log.path != stretch.path for one in partition.live_segments):
@@ -245,4 +363,5 @@ _RECORD_MAKERS: dict[str, Any] = {
     "txn": lambda piece, rows: _words(piece.judged.fate[piece.columns.batch[rows]], FATES),
     "above_high_watermark": lambda piece, rows: pa.array(piece.judged.above_high_watermark[rows]),
     "below_log_start": lambda piece, rows: pa.array(piece.judged.below_log_start[rows]),
+    "error": lambda piece, rows: pa.nulls(len(rows), pa.string()),
 }

@@ -63,8 +63,10 @@ TYPES: dict[Granularity, dict[str, Any]] = {
         "txn": pa.string(),
         "above_high_watermark": pa.bool_(),
         "below_log_start": pa.bool_(),
+        "error": pa.string(),
     },
 }
+"""`error` of a record is null; with onDamage=rows a row has one where there is damage, and little else."""
 _NAMES = {
     pa.string(): "STRING",
     pa.int32(): "INT",

@@ -9,6 +9,11 @@
 | granularity | `segments`, `batches` or `records` (default) |
 | all | `true`: every record of the raw log; else what a consumer of committed records would get |
 | splitBytes | bytes of a log a task reads, default 128 MiB |
+| failOnDataLoss | `true` (default): a path or a partition directory that is missing where it is to be read,
+or a log that has changed since the read was planned, is an error; only a segment that a broker has deleted
+from a directory that is there is a note in the log of its executor |
+| onDamage | `fail` (default): damage in a log is an error; `skip`: it gives no rows; `rows`: it gives rows
+whose column `error` says what it is |
 | cacheKeep | `true`: leave in the page cache what was read |
 | maxRate | bytes a second that a task reads at most |
 | maxErrors | stop a task after more than so many unreadable blocks of 4 KiB |
@@ -35,14 +40,17 @@ from pyspark.sql.datasource import (
     GreaterThanOrEqual,
     In,
     InputPartition,
+    IsNotNull,
     LessThan,
     LessThanOrEqual,
 )
 
 from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE
-from kafkatool.errors import UsageError
-from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
+from kafkatool.errors import UsageError, unknown_word
+from kafkatool.spark.losses import OnDamage, need_all
+from kafkatool.spark.plan_files import read_plan, write_plan
+from kafkatool.spark.planning import Stretch, Wanted, find_subjects, packed, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import TYPES, Granularity, ddl
 
@@ -73,6 +81,12 @@ class Options:
     split_size: int
     most_per_trigger: int | None
     guest: Guest
+    on_damage: OnDamage = OnDamage.FAIL
+    fails_on_loss: bool = True
+    note_plan: str | None = None
+    """A directory of the driver's host: what is planned is written there."""
+    use_plan: str | None = None
+    """The same, to be read instead of planning anew."""
 
     @classmethod
     def of(cls, options: Any) -> Options:
@@ -96,11 +110,23 @@ class Options:
                 max_rate=_number(options, "maxRate"),
                 max_errors=_number(options, "maxErrors", least=0),
             ),
+            OnDamage(_word(options, "onDamage", [str(one) for one in OnDamage])),
+            _word(options, "failOnDataLoss", ["true", "false"]) == "true",
+            options.get("notePlan"),
+            options.get("usePlan"),
         )
 
 
 def _is_true(options: Any, name: str) -> bool:
     return str(options.get(name, "false")).lower() == "true"
+
+
+def _word(options: Any, name: str, known: list[str]) -> str:
+    """One of a few words, of which the first is the default."""
+    word = str(options.get(name, known[0])).lower()
+    if word not in known:
+        raise unknown_word(f"kafkalog: {name}", word, known)
+    return word
 
 
 def guest_options(guest: Guest) -> dict[str, str]:
@@ -135,7 +161,15 @@ class _Source(DataSource):
             raise UsageError(
                 f"kafkalog: {options.granularity} have no {', '.join(unknown)}; they have {', '.join(known)}"
             )
-        return options, RowReader(options.granularity, schema.names, options.show_all, options.guest)
+        rows = RowReader(
+            options.granularity,
+            schema.names,
+            options.show_all,
+            options.guest,
+            options.on_damage,
+            options.fails_on_loss,
+        )
+        return options, rows
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802
         from kafkatool.spark.stream import LogStreamReader
@@ -164,12 +198,18 @@ class LogReader(DataSourceReader):
 
     def partitions(self) -> list[Stretches]:
         options = self.options
+        if options.use_plan is not None:
+            planned = read_plan(options.use_plan)
+            return [Stretches(pack) for pack in packed(planned, options.split_size)]
         found = find_subjects(options.paths, options.guest)
+        need_all(found, options.fails_on_loss)
         # A segment is one row: cut, it would be told several times.
         size = 1 << 62 if options.granularity is Granularity.SEGMENTS else options.split_size
         packs = plan(found.subjects, self.wanted, options.guest, size)
         if options.granularity is Granularity.SEGMENTS:
             packs = [part for pack in packs for part in _spread(pack, options.split_size)]
+        if options.note_plan is not None:
+            write_plan(options.note_plan, options.granularity, packs)
         return [Stretches(pack) for pack in packs]
 
     def read(self, partition: Any) -> Iterator[Any]:
@@ -193,6 +233,8 @@ class FilteringLogReader(LogReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         for one in filters:
+            if isinstance(one, IsNotNull) and one.attribute == ("error",):
+                self.rows.only_damage = self.options.granularity is not Granularity.SEGMENTS
             take_filter(self.wanted, one, self.options.granularity)
             yield one
 

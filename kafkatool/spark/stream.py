@@ -7,8 +7,9 @@ transaction, at the end of the last whole batch. With the option `all` only the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from socket import gethostname
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -24,6 +25,7 @@ from kafkatool.engine.read_subject import Subject, logs_of
 from kafkatool.engine.transactions import Transactions, open_at
 from kafkatool.engine.visibility import LOG_END
 from kafkatool.errors import KafkatoolError
+from kafkatool.spark.losses import DataLoss, need_all
 from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import Granularity
@@ -72,6 +74,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
         """Where the next micro-batch ends: never before it starts, and at most so many offsets on."""
         ends = self._ends() if self._until is None else self._until
+        self._need(start, ends)
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         found = dict(start)
         begins = {name: start.get(name, self._first(name)) for name in sorted(ends)}
@@ -93,8 +96,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self) -> Offsets:
         ends: Offsets = {}
-        guest = self.options.guest
-        for root, subject in find_subjects(self.options.paths, guest).subjects:
+        for root, subject in self._subjects():
             name = f"{root}/{subject.name}"
             known = self._growing.get(name)
             if known is None:
@@ -102,6 +104,21 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known.subject = subject
             ends[name] = known.end(show_all=self.options.show_all)
         return ends
+
+    def _subjects(self) -> list[tuple[str, Subject]]:
+        """Every partition that is there. Raises DataLoss where something that was named cannot be read."""
+        found = find_subjects(self.options.paths, self.options.guest)
+        need_all(found, self.options.fails_on_loss)
+        return found.subjects
+
+    def _need(self, names: Iterable[str], there: Collection[str]) -> None:
+        """Raise DataLoss where a partition that was read before is gone."""
+        gone = sorted(name for name in names if name not in there)
+        if gone and self.options.fails_on_loss:
+            raise DataLoss(
+                f"{', '.join(gone[:3])}: read before, and not there any more on host {gethostname()}: "
+                "deleted, renamed, or not mounted; failOnDataLoss=false goes on without"
+            )
 
     def _transactions(self, subject: Subject) -> Transactions:
         guest, path = self.options.guest, subject.partition.path
@@ -128,7 +145,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from kafkatool.spark.source import Stretches
 
         found: list[Stretches] = []
-        for root, subject in find_subjects(self.options.paths, self.options.guest).subjects:
+        subjects = self._subjects()
+        new = [name for name, behind in end.items() if behind > start.get(name, 0)]
+        self._need(new, {f"{root}/{subject.name}" for root, subject in subjects})
+        for root, subject in subjects:
             name = f"{root}/{subject.name}"
             first, behind = start.get(name, 0), end.get(name, 0)
             if behind <= first:

@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 from kafkatool.engine.survey import Split
 from kafkatool.engine.worker_pool import Pending, Workers, sendable
 from kafkatool.errors import KafkatoolError
+from kafkatool.spark.losses import need_directory
 
 LEAST_TASK = 16 << 20
 """Bytes to read that are worth a task of their own."""
@@ -229,11 +230,23 @@ def _working_in(directory: str) -> Iterator[None]:
 
 def _ended(run: Callable[..., object], arguments: tuple[object, ...]) -> tuple[bool, Any]:
     try:
-        return True, run(*arguments)
+        _need_what_is_read(arguments)
+        result = run(*arguments)
+        _need_what_is_read(arguments)
+        return True, result
     except (KafkatoolError, FileNotFoundError) as error:
         return False, sendable(error)
     except Exception as error:
         return False, KafkatoolError(f"{place_of(arguments)}: {type(error).__name__}: {error}")
+
+
+def _need_what_is_read(arguments: tuple[object, ...]) -> None:
+    """Raise DataLoss where this host does not see a directory: to a job its files were merely deleted."""
+    for one in arguments:
+        log = one.path if isinstance(one, Split) else getattr(one, "reads", None)
+        directory = getattr(one, "path", None) if log is None else os.path.dirname(log) or "."
+        if isinstance(directory, str):
+            need_directory(directory)
 
 
 def settle_in() -> None:

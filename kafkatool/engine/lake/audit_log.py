@@ -19,6 +19,7 @@ from kafkatool.engine.source import AnySource
 from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_columns import ColumnsWalk
 from kafkatool.engine.verify_log import LogJob
+from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CODEC_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns
 
@@ -93,6 +94,9 @@ class AuditJob(LogJob):
         walk = _AuditWalk(self, split, source, before)
         try:
             return walk.audit()
+        except OSError as error:
+            # Reading raises none: a lake that is not mounted here must not look like a log that is gone.
+            raise KafkatoolError(f"{walk.part.path}: cannot be written here: {error.strerror}") from None
         finally:
             walk.part.abandon()
 

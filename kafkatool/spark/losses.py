@@ -1,0 +1,114 @@
+"""What a task must not pass over in silence: a path that it cannot see, and damage.
+
+A directory that was planned and is not there on the host of a task is an error: that host does not have it
+mounted, or it was renamed. A segment that is gone from a directory that is there is a broker's doing.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from dataclasses import replace
+from enum import StrEnum
+
+from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.remote import list_names, status
+from kafkatool.engine.source import Source
+from kafkatool.errors import KafkatoolError
+from kafkatool.spark.planning import Found, Stretch
+
+
+class OnDamage(StrEnum):
+    """What becomes of damage: an error, nothing, or a row with an `error`."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    ROWS = "rows"
+
+
+class DataLoss(KafkatoolError):
+    """What was planned cannot be read here."""
+
+
+class DamageMet(KafkatoolError):
+    """A log is damaged, and damage was to be an error."""
+
+
+def need_all(found: Found, fails_on_loss: bool) -> None:
+    """Raise DataLoss where something that was named cannot be read by whoever plans."""
+    if found.unread and fails_on_loss:
+        more = f" and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
+        raise DataLoss(
+            f"cannot be read on host {socket.gethostname()}: {'; '.join(found.unread[:3])}{more}; "
+            "failOnDataLoss=false reads the rest"
+        )
+
+
+def need_directory(path: str) -> None:
+    """Raise DataLoss where this host does not see a directory, or sees an empty one."""
+    try:
+        why = None if list_names(path) else "it is empty there"
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    except KafkatoolError as error:
+        why = str(error)
+    if why is not None:
+        raise DataLoss(
+            f"{path}: cannot be read on host {socket.gethostname()} ({why}): every host that runs tasks must "
+            "see what is read, by the same path"
+        )
+
+
+def is_there(stretch: Stretch) -> bool:
+    """Return whether a planned log can be opened; False where only that segment is gone.
+
+    Raises DataLoss where its directory is gone too, or the log is not the one that was planned.
+    """
+    try:
+        size = status(stretch.path).st_size
+    except (OSError, KafkatoolError) as error:
+        need_directory(stretch.directory)
+        if not isinstance(error, FileNotFoundError):
+            raise DataLoss(f"{stretch.path}: on host {socket.gethostname()}: {error}") from None
+        return False
+    if size < stretch.size or (stretch.state == "closed" and size != stretch.size):
+        raise DataLoss(
+            f"{stretch.path}: has {size} bytes on host {socket.gethostname()}, and had {stretch.size} when "
+            "the read was planned: it was truncated, compacted or is another copy; read again"
+        )
+    return True
+
+
+def settled(damage: Damage, source: Source, stretch: Stretch) -> Damage:
+    """Return the same damage, or a note where a log still grows, or has room reserved behind its end."""
+    damage = in_flight(damage, source, stretch.path)
+    is_tail = damage.end_position == source.size_hint and stretch.state == "active"
+    grows = stretch.to_offset is not None or (source.size_hint or 0) > stretch.size
+    is_torn = damage.kind is FindingClass.TORN_TAIL and grows
+    if is_tail and (is_torn or damage.kind is FindingClass.ZERO_FILLED):
+        return replace(damage, severity=Severity.NOTE)
+    return damage
+
+
+def concerns(damage: Damage, stretch: Stretch) -> bool:
+    """Return whether offsets are at stake that a stream asked for; all are where nothing narrower was."""
+    if stretch.to_offset is None or stretch.from_offset is None:
+        return True
+    is_before = damage.last_offset is not None and damage.last_offset < stretch.from_offset
+    is_behind = damage.first_offset is not None and damage.first_offset >= stretch.to_offset
+    return not (is_before or is_behind)
+
+
+def damage_met(damage: Damage, stretch: Stretch) -> DamageMet:
+    """Return what to raise for damage."""
+    return DamageMet(
+        f"{stretch.path} at byte {damage.position} on host {socket.gethostname()}: {damage.kind}: "
+        f"{damage.message}; onDamage=skip leaves it out, onDamage=rows shows it as rows, and "
+        f"`kafkatool verify` tells more"
+    )
+
+
+def note(message: str) -> None:
+    """Say something in the log of an executor."""
+    print(f"kafkatool: {message}", file=sys.stderr)

@@ -1,0 +1,30 @@
+"""What reads were cut into, written down on the host that plans, so that it can be gone over again.
+
+As JSON, one file for each plan, by granularity: a query may plan several at once.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from kafkatool.spark.planning import Stretch
+from kafkatool.spark.schemas import Granularity
+
+
+def write_plan(directory: str, granularity: Granularity, packs: Iterable[list[Stretch]]) -> None:
+    """Add one plan to a directory."""
+    path = Path(directory, str(granularity), f"{uuid.uuid4().hex}.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps([asdict(stretch) for pack in packs for stretch in pack]))
+
+
+def read_plan(directory: str) -> list[Stretch]:
+    """Return what was planned, here and below: every stretch once."""
+    found: dict[Stretch, None] = {}
+    for path in sorted(Path(directory).rglob("*.json")):
+        found |= dict.fromkeys(Stretch(**row) for row in json.loads(path.read_text()))
+    return list(found)
