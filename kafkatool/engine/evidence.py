@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, read_files
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, file_entry
 from kafkatool.errors import Refused
 from kafkatool.format import kinds
 from kafkatool.format.checksum import crc32c
@@ -42,8 +42,11 @@ class Evidence:
 
     def instead(self, path: str) -> Evidence:
         """Return the same with one file looked at anew, now: a plan of ours has changed it meanwhile."""
-        now = {entry.path: _trace(entry) for one in read_files([path], []) for entry in one.files}
         others = {name: trace for name, trace in self.traces.items() if name != path}
+        try:
+            now = {path: _trace(file_entry(path, os.stat(path)))}
+        except FileNotFoundError:
+            now = {}
         return replace(self, traces=others | now)
 
     def refuse_if_changed(self) -> None:
