@@ -148,6 +148,8 @@ class Session:
         self._speak.warn(message)
 
     def _warn(self) -> None:
+        for remark in self._network.remarks():
+            self._speak.warn(remark)
         for home in self._found.homes:
             if broker_is_alive(home.path):
                 hint = "" if self._how.follows else "; what it writes from now on is not served: --follow"

@@ -16,13 +16,14 @@ import numpy as np
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.source import Guest, read_whole_file
 from kafkatool.engine.visibility import LOG_END, Rule
 from kafkatool.engine.visible_records import Bad, RecordStream, records_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.schema import Decoder, decode_row
 
 MOST_ENTRIES = 1_000_000
+LARGEST_FILE = 1 << 30
 _OFFSET_COMMIT_TYPES = (0, 1)
 
 
@@ -102,20 +103,35 @@ def _lines(offsets: Offsets) -> Iterable[str]:
 
 def _read_file(path: str) -> Offsets:
     try:
-        text = read_small_file(path, Guest()).decode()
+        text = read_whole_file(path, Guest(), limit=LARGEST_FILE + 1).decode()
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a file of offsets: {error}") from None
+    if len(text) > LARGEST_FILE:
+        raise UsageError(f"{path}: larger than the {LARGEST_FILE} bytes that are read of such a file")
     offsets: Offsets = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         try:
-            row = json.loads(line)
-            commit = Commit(int(row["offset"]), int(row["leader_epoch"]), row["metadata"])
-            offsets.setdefault(str(row["group"]), {})[str(row["topic"]), int(row["partition"])] = commit
+            group, place, commit = _read_line(line)
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}: line {number} is not an offset of a group: {error!r}") from None
+        offsets.setdefault(group, {})[place] = commit
     return offsets
+
+
+def _read_line(line: str) -> tuple[str, tuple[str, int], Commit]:
+    """Raises ValueError, KeyError or TypeError for what could not be sent to a client either."""
+    row = json.loads(line)
+    group, topic, metadata = row["group"], row["topic"], row["metadata"]
+    if not isinstance(group, str) or not isinstance(topic, str) or not isinstance(metadata, str | None):
+        raise ValueError("group, topic and metadata are texts")
+    numbers = row["offset"], row["leader_epoch"], row["partition"]
+    for number, bits in zip(numbers, (64, 32, 32), strict=True):
+        if type(number) is not int or not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise ValueError(f"{number!r} is not a number of {bits} bits")
+    offset, leader_epoch, partition = numbers
+    return group, (topic, partition), Commit(offset, leader_epoch, metadata)
 
 
 def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest: Guest) -> Offsets:
