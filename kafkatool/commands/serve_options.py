@@ -13,6 +13,7 @@ from kafkatool.errors import Refused, UsageError, unknown_word
 if TYPE_CHECKING:
     import ssl
 
+    from kafkatool.engine.serve.budget import Budget
     from kafkatool.engine.serve.catalog import Choice
     from kafkatool.engine.serve.connections import Limits
     from kafkatool.engine.serve.partitions import Serving
@@ -129,7 +130,7 @@ class NetworkOptions:
         typer.Option(
             "--listen",
             metavar="HOST:PORT",
-            help="Other addresses than loopback need --users, --tls-client-ca or --insecure. Port 0: any free one.",
+            help="Other addresses than loopback need --users, --tls-client-ca or --insecure. Port 0: any.",
         ),
     ] = "127.0.0.1:9092"
     advertise: Annotated[
@@ -217,6 +218,15 @@ class NetworkOptions:
     max_request: Annotated[
         str, typer.Option("--max-request", metavar="SIZE", help="Largest request to take.")
     ] = "4M"
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            "--max-memory",
+            metavar="SIZE",
+            help="Memory for all connections, their requests, answers and groups; who finds none left waits, "
+            "and is hung up on then.",
+        ),
+    ] = "256M"
     idle_timeout: Annotated[
         float,
         typer.Option(
@@ -246,6 +256,20 @@ class NetworkOptions:
             self._limits(),
             not self.no_sendfile,
         )
+
+    def budget(self) -> Budget:
+        """Raises UsageError."""
+        from kafkatool.commands.arguments import parse_size
+        from kafkatool.engine.serve.budget import SMALLEST_SIZE, Budget
+
+        size = parse_size(self.max_memory)
+        least = max(SMALLEST_SIZE, 4 * parse_size(self.max_request))
+        if size < least:
+            raise UsageError(
+                f"--max-memory {self.max_memory}: at least {least} bytes are needed, which is four times "
+                f"--max-request and no less than {SMALLEST_SIZE}"
+            )
+        return Budget(size)
 
     def remarks(self) -> list[str]:
         """What whoever starts it should know of the files that are named."""

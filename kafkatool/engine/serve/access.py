@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kafkatool.engine.serve.budget import Budget, Share
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import Refused, UsageError
 from kafkatool.format.names import topic_problem
@@ -49,6 +50,8 @@ class Client:
     pause: Callable[[float], bool]
     """Sleep so many seconds; true where the client or the server is about to go."""
     principal: Principal = ANYBODY
+    share: Share = field(default_factory=lambda: Share(Budget()))
+    """Memory that the answer may take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject
+from kafkatool.engine.serve.budget import Account, memory_of
 from kafkatool.engine.source import Guest, read_whole_file
 from kafkatool.engine.visibility import LOG_END, Rule
 from kafkatool.engine.visible_records import Bad, RecordStream, records_of
@@ -24,6 +25,7 @@ from kafkatool.format.schema import Decoder, decode_row
 
 MOST_ENTRIES = 1_000_000
 LARGEST_FILE = 1 << 30
+_BY_ENTRY = 384
 _OFFSET_COMMIT_TYPES = (0, 1)
 
 
@@ -40,9 +42,19 @@ Offsets = dict[str, dict[tuple[str, int], Commit]]
 class Committed:
     """All groups' offsets. Threads share them."""
 
-    def __init__(self, seed: Callable[[], Offsets] | None = None, path: str | None = None) -> None:
-        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it."""
+    def __init__(
+        self,
+        seed: Callable[[], Offsets] | None = None,
+        path: str | None = None,
+        kept: Account | None = None,
+    ) -> None:
+        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it.
+
+        `kept` counts the bytes of what clients commit, over those of the disk and the file.
+        """
         self._seed = seed
+        self._kept = kept or Account()
+        self._kept_bytes = 0
         self._path = path
         self._offsets: Offsets = {}
         self._count = 0
@@ -52,18 +64,33 @@ class Committed:
             self._offsets = _read_file(path)
             self._count = sum(map(len, self._offsets.values()))
 
-    def fetch(self, group: str) -> dict[tuple[str, int], Commit]:
+    def get(self, group: str, topic: str, partition: int) -> Commit | None:
         with self._lock:
-            return dict(self._all().get(group, {}))
+            return self._all().get(group, {}).get((topic, partition))
+
+    def places(self, group: str) -> list[tuple[str, int]]:
+        """The topics and partitions that it has committed offsets of."""
+        with self._lock:
+            return sorted(self._all().get(group, {}))
+
+    def knows(self, group: str) -> bool:
+        with self._lock:
+            return bool(self._all().get(group))
 
     def commit(self, group: str, entries: dict[tuple[str, int], Commit]) -> bool:
-        """Take them all, or none where there would be too many."""
+        """Take them all, or none where there would be too many, or too many bytes."""
         with self._lock:
-            known = self._all().setdefault(group, {})
-            self._count += len(entries.keys() - known.keys())
-            if self._count > MOST_ENTRIES:
+            offsets = self._all()
+            known = offsets.get(group, {})
+            count = self._count + len(entries.keys() - known.keys())
+            more = sum(_size(new) - _size(known.get(place)) for place, new in entries.items())
+            if group not in offsets:
+                more += memory_of(group)
+            size = max(0, self._kept_bytes + more)
+            if count > MOST_ENTRIES or not self._kept.resize(size):
                 return False
-            known.update(entries)
+            self._count, self._kept_bytes = count, size
+            offsets.setdefault(group, {}).update(entries)
             self._is_changed = True
             return True
 
@@ -92,6 +119,11 @@ class Committed:
                 self._offsets[group] = {**entries, **self._offsets.get(group, {})}
             self._count = sum(map(len, self._offsets.values()))
         return self._offsets
+
+
+def _size(commit: Commit | None) -> int:
+    """In memory, with its key and its place."""
+    return 0 if commit is None else _BY_ENTRY + memory_of(commit.metadata)
 
 
 def _lines(offsets: Offsets) -> Iterable[str]:
