@@ -1,10 +1,11 @@
 """One budget of memory for all connections: requests, answers, and what groups leave behind.
 
-    |-- each connection's own --|-- requests and answers that need more ------|-- for small ones only --|
-                                |-- groups, and offsets: a quarter each ------|
+    |-- each connection's own --|-- requests and answers that need more --|-- the last quarter ---------|
+                                |-- groups, and offsets: a quarter each --|-- connections |-- small ones|
 
 A connection is taken only where its own part is there, and small requests need no more than that: they are
-answered whatever the others do. Whoever needs more waits for it, for a while, and is hung up on then.
+answered whatever the others do. Large ones leave a quarter of all to others, half of that to new connections.
+Whoever needs more waits for it, for a while, and is hung up on then.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Share:
             self._taken = most
 
     def _left_for_others(self, size: int) -> int:
-        return self._budget.size // 8 if self._taken + size > _LARGE else 0
+        return self._budget.size // 4 if self._taken + size > _LARGE else 0
 
 
 class Account:
