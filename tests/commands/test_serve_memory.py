@@ -134,31 +134,29 @@ def named_frames(count: int) -> list[tuple[str, bytes]]:
     differ = [{"name": f"t{number:06x}"} for number in range(count)]
     config = {"resourceType": 2, "resourceName": "orders", "configurationKeys": None}
     fetch: Tree = {"maxWaitMs": 30_000, "minBytes": 1 << 30, "maxBytes": 1 << 30}
-    return [
-        (name, write_request(BY_NAME[name], version, 1, None, body))
-        for name, version, body in (
-            ("metadata", 8, {"topics": [orders] * count}),
-            ("metadata", 8, {"topics": differ}),
-            ("describe_configs", 3, {"resources": [config] * (count // 2)}),
-            ("describe_groups", 4, {"groups": [f"g{number:06x}" for number in range(count)]}),
-            (
-                "fetch",
-                11,
-                {**fetch, "topics": [{"topic": "orders", "partitions": [partition] * (count // 3)}]},
-            ),
-            (
-                "offset_fetch",
-                5,
-                {"groupId": "g", "topics": [{**orders, "partitionIndexes": list(range(count))}]},
-            ),
-            (
-                "produce",
-                8,
-                {"acks": 1, "topicData": [{**orders, "partitionData": [{"index": 0}] * (count // 2)}]},
-            ),
-            ("leave_group", 3, {"groupId": "g", "members": [{"memberId": "m"}] * (count // 2)}),
-        )
+    asked: list[tuple[str, int, Tree]] = [
+        ("metadata", 8, {"topics": [orders] * count}),
+        ("metadata", 8, {"topics": differ}),
+        ("describe_configs", 3, {"resources": [config] * (count // 2)}),
+        ("describe_groups", 4, {"groups": [f"g{number:06x}" for number in range(count)]}),
+        (
+            "fetch",
+            11,
+            {**fetch, "topics": [{"topic": "orders", "partitions": [partition] * (count // 3)}]},
+        ),
+        (
+            "offset_fetch",
+            5,
+            {"groupId": "g", "topics": [{**orders, "partitionIndexes": list(range(count))}]},
+        ),
+        (
+            "produce",
+            8,
+            {"acks": 1, "topicData": [{**orders, "partitionData": [{"index": 0}] * (count // 2)}]},
+        ),
+        ("leave_group", 3, {"groupId": "g", "members": [{"memberId": "m"}] * (count // 2)}),
     ]
+    return [(name, write_request(BY_NAME[name], version, 1, None, body)) for name, version, body in asked]
 
 
 def sent_by_several(
