@@ -18,7 +18,10 @@ from tests.transcripts import ROOT, prepare
 DOCS = ROOT / "docs"
 FORMATS = (DOCS / "formats.md").read_text()
 DESIGN = (DOCS / "design.md").read_text()
-PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    *sorted(DOCS.rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+]
 LAYOUTS = (
     *("names", "batch", "record", "legacy", "offset_index", "time_index", "txn_index", "producer_snapshot"),
     *("partition_metadata", "checkpoint", "properties", "clean_shutdown", "quorum_state"),

@@ -13,6 +13,7 @@ from kafkatool.errors import Refused, UsageError, unknown_word
 if TYPE_CHECKING:
     import ssl
 
+    from kafkatool.engine.serve.budget import Budget
     from kafkatool.engine.serve.catalog import Choice
     from kafkatool.engine.serve.connections import Limits
     from kafkatool.engine.serve.partitions import Serving
@@ -129,7 +130,7 @@ class NetworkOptions:
         typer.Option(
             "--listen",
             metavar="HOST:PORT",
-            help="Other addresses than loopback need TLS, --users or --insecure. Port 0: any that is free.",
+            help="Other addresses than loopback need --users, --tls-client-ca or --insecure. Port 0: any.",
         ),
     ] = "127.0.0.1:9092"
     advertise: Annotated[
@@ -142,12 +143,16 @@ class NetworkOptions:
         ),
     ] = None
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen on any address without TLS or a login.")
+        bool,
+        typer.Option("--insecure", help="Listen on any address, for whoever can connect, without a login."),
     ] = False
     tls_cert: Annotated[
         str | None,
         typer.Option(
-            "--tls-cert", metavar="PEM", show_default=False, help="Certificate chain: turns on TLS."
+            "--tls-cert",
+            metavar="PEM",
+            show_default=False,
+            help="Certificate chain: turns on TLS. It hides what is sent, but anybody may still connect.",
         ),
     ] = None
     tls_key: Annotated[
@@ -213,6 +218,15 @@ class NetworkOptions:
     max_request: Annotated[
         str, typer.Option("--max-request", metavar="SIZE", help="Largest request to take.")
     ] = "4M"
+    max_memory: Annotated[
+        str,
+        typer.Option(
+            "--max-memory",
+            metavar="SIZE",
+            help="Memory for all connections, their requests, answers and groups; who finds none left waits, "
+            "and is hung up on then.",
+        ),
+    ] = "256M"
     idle_timeout: Annotated[
         float,
         typer.Option(
@@ -226,10 +240,11 @@ class NetworkOptions:
 
         listen, context = parse_address(self.listen), self._tls()
         is_open = not is_loopback(listen.host)
-        if is_open and context is None and self.users is None and not self.insecure:
+        if is_open and self.users is None and self.tls_client_ca is None and not self.insecure:
+            tls = "" if context is None else " (--tls-cert alone asks nobody who they are)"
             raise Refused(
-                f"--listen {self.listen}: whoever reaches this address could read everything; "
-                "use --tls-cert, --users, or --insecure if that is meant"
+                f"--listen {self.listen}: whoever reaches this address could read everything{tls}; "
+                "use --users, --tls-client-ca, or --insecure if that is meant"
             )
         if self.metrics and not is_loopback(parse_address(self.metrics).host) and not self.insecure:
             raise Refused(f"--metrics {self.metrics}: not a loopback address; --insecure if that is meant")
@@ -241,6 +256,31 @@ class NetworkOptions:
             self._limits(),
             not self.no_sendfile,
         )
+
+    def budget(self) -> Budget:
+        """Raises UsageError."""
+        from kafkatool.commands.arguments import parse_size
+        from kafkatool.engine.serve.budget import SMALLEST_SIZE, Budget
+
+        size = parse_size(self.max_memory)
+        least = max(SMALLEST_SIZE, 4 * parse_size(self.max_request))
+        if size < least:
+            raise UsageError(
+                f"--max-memory {self.max_memory}: at least {least} bytes are needed, which is four times "
+                f"--max-request and no less than {SMALLEST_SIZE}"
+            )
+        return Budget(size)
+
+    def remarks(self) -> list[str]:
+        """What whoever starts it should know of the files that are named."""
+        import os
+
+        from kafkatool.engine.serve.access import others_can_read
+
+        key = self.tls_key or self.tls_cert
+        if key is not None and others_can_read(os.stat(key).st_mode):
+            return [f"{key}: others than its owner can read this private key: chmod 600 {key}"]
+        return []
 
     def _limits(self) -> Limits:
         from kafkatool.commands.arguments import parse_size
@@ -261,7 +301,12 @@ class NetworkOptions:
         if self.users is None:
             return Authentication(names_by_certificate=by_certificate)
         credentials = read_credentials(self.users)
-        if by_certificate and not any(one.password for one in credentials.values()):
+        if not any(one.password for one in credentials.values()):
+            if not by_certificate:
+                raise UsageError(
+                    f"{self.users}: no name has a password, so nobody could log in; "
+                    "names without one are for --tls-client-ca"
+                )
             return Authentication(credentials, names_by_certificate=True)
         # A password in the clear over a network is no secret any more.
         plain = (PLAIN,) if is_private or self.insecure else ()

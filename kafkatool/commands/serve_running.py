@@ -14,6 +14,7 @@ from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import LogDirTarget, PartitionTarget
 from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.budget import Account
 from kafkatool.engine.serve.catalog import Catalog, Choice, make_catalog
 from kafkatool.engine.serve.committed import Committed, Offsets, read_consumer_offsets
 from kafkatool.engine.serve.metrics import MetricsServer
@@ -60,11 +61,13 @@ class Session:
         self._shows_status = speak.show_progress and not speak.quiet and takes_escapes(sys.stderr)
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._committed = Committed(self._seed, network.offsets_file)
+        budget = network.budget()
+        self._committed = Committed(self._seed, network.offsets_file, Account(budget))
         answers = Answers(
             self._current,
             self._identity(),
             self._committed,
+            budget=budget,
             follows=how.follows,
             has_sasl=bool(settings.authentication.mechanisms),
             say=self._say,
@@ -148,6 +151,8 @@ class Session:
         self._speak.warn(message)
 
     def _warn(self) -> None:
+        for remark in self._network.remarks():
+            self._speak.warn(remark)
         for home in self._found.homes:
             if broker_is_alive(home.path):
                 hint = "" if self._how.follows else "; what it writes from now on is not served: --follow"

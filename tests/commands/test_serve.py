@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -180,6 +181,86 @@ def test_what_makes_no_sense_or_is_not_safe_is_refused(sample: Path, words: list
     done = run("serve", *words, str(sample))
     assert done.exit_code == code
     assert done.stderr.startswith(b"kafkatool: ")
+
+
+def test_tls_alone_does_not_open_an_address_to_strangers(sample: Path, certificates: Path) -> None:
+    """Encryption hides what is sent; it asks nobody who they are."""
+    tls = ["--tls-cert", certificates / "server.pem", "--tls-key", certificates / "server.key"]
+    done = run("serve", "--list", "--listen", "0.0.0.0:0", *map(str, tls), str(sample))
+    assert done.exit_code == 5
+    assert b"--tls-cert alone asks nobody who they are" in done.stderr
+    assert b"use --users, --tls-client-ca, or --insecure" in done.stderr
+    for allowed in ([], ["--listen", "0.0.0.0:0", "--tls-client-ca", str(certificates / "ca.pem")]):
+        done = run("serve", "--list", *map(str, tls), *allowed, str(sample))
+        assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "problem"),
+    [
+        ("alice:wonder\nbob:hush:hush:tx\n", 2, "3 colons"),
+        ("# who\n\nhush\n", 3, "0 colons"),
+        (":hush\n", 1, "no name"),
+        (" bob:hush\n", 1, "blanks around it"),
+        ("  # hush: more\n", 1, "blanks around it"),
+        ("bob:hush\x0bhush\n", 1, "control characters in the password"),
+        ("bob:hush:\n", 1, "a topic of the list is none"),
+        ("bob:hush:orders,,clicks\n", 1, "a topic of the list is none"),
+        ("bob:hush:or*ders\n", 1, "a topic of the list is none"),
+        ("bob:hush:orders clicks\n", 1, "a topic of the list is none"),
+        ("bob:hush\nal:x\nbob:hushed\n", 3, "'bob' is on line 1 already"),
+        ("bob:h\xfcsh\n", None, "is not UTF-8 text"),
+        ("# hush\n", None, "names nobody"),
+        ("bob:\nCN=mirror::orders\n", None, "nobody could log in"),
+    ],
+)
+def test_a_malformed_users_file_is_refused_at_the_start(
+    sample: Path, tmp_path: Path, lines: str, number: int | None, problem: str
+) -> None:
+    users = tmp_path / "users"
+    users.write_bytes(lines.encode("latin-1"))
+    users.chmod(0o600)
+    done = run("serve", "--list", "--users", str(users), str(sample))
+    assert done.exit_code == 2
+    told = done.stderr.decode()
+    assert told.startswith(f"kafkatool: {users}: " + (f"line {number}: " if number else ""))
+    assert problem in told
+    assert "write name:password" in told or "already" in told or number is None
+    assert "hush" not in told, "a password is never shown"
+
+
+def test_a_private_key_that_others_can_read_is_told_of(sample: Path, certificates: Path) -> None:
+    key = certificates / "server.key"
+    mode = key.stat().st_mode
+    try:
+        key.chmod(0o644)
+        with Served("--tls-cert", certificates / "server.pem", "--tls-key", key, sample) as running:
+            assert running.stop() == 0
+            assert "others than its owner can read this private key" in running.stderr()
+    finally:
+        key.chmod(mode)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"offset": "12"},
+        {"offset": 1 << 63},
+        {"partition": True},
+        {"metadata": 5},
+        {"group": None},
+        {"topic": 1},
+    ],
+)
+def test_a_malformed_file_of_offsets_is_refused_at_the_start(
+    sample: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    row = {"group": "g", "topic": "orders", "partition": 0, "offset": 5, "leader_epoch": -1, "metadata": ""}
+    kept = tmp_path / "offsets"
+    kept.write_text(json.dumps(row) + "\n" + json.dumps({**row, **change}) + "\n")
+    done = run("serve", "--offsets-file", str(kept), "--listen", "127.0.0.1:0", str(sample))
+    assert done.exit_code == 2
+    assert f"{kept}: line 2 is not an offset of a group" in done.stderr.decode()
 
 
 def test_users_that_others_can_read_are_refused(sample: Path, tmp_path: Path) -> None:

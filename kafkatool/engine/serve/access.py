@@ -6,17 +6,23 @@
     CN=mirror::orders
 
 Topics are separated by commas, and a `*` at the end stands for any; left out, everything that is served may
-be read. A name without a password cannot log in, and is there for certificates.
+be read. A name without a password cannot log in, and is there for certificates. A line that says anything
+else is refused, for what was meant by it would be a guess about who may read what.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kafkatool.engine.serve.budget import Budget, Share
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import Refused, UsageError
+from kafkatool.format.names import topic_problem
+
+_LARGEST_FILE = 1 << 20
+_EXPECTED = "write name:password or name:password:topic,topic*, without colons in the password"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class Client:
     pause: Callable[[float], bool]
     """Sleep so many seconds; true where the client or the server is about to go."""
     principal: Principal = ANYBODY
+    share: Share = field(default_factory=lambda: Share(Budget()))
+    """Memory that the answer may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +60,59 @@ class Credential:
     password: str
 
 
+def others_can_read(mode: int) -> bool:
+    return bool(mode & 0o077)
+
+
 def read_credentials(path: str) -> dict[str, Credential]:
     """By name. Raises Refused where others can read the file, UsageError where a line is wrong."""
     try:
-        mode = os.stat(path).st_mode
-        text = read_small_file(path, Guest(), limit=1 << 20).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if mode & 0o077:
-        raise Refused(f"{path}: others than its owner can read it (mode {mode & 0o777:o}): chmod 600 {path}")
-    found: dict[str, Credential] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+        found_file = os.stat(path)
+        text = read_small_file(path, Guest(), limit=_LARGEST_FILE).decode("utf-8-sig")
+    except UnicodeDecodeError as error:  # what it found may be a password
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8 text") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None
+    if found_file.st_size > _LARGEST_FILE:
+        raise UsageError(f"{path}: larger than the {_LARGEST_FILE} bytes that are read of such a file")
+    if others_can_read(found_file.st_mode):
+        mode = found_file.st_mode & 0o777
+        raise Refused(f"{path}: others than its owner can read it (mode {mode:o}): chmod 600 {path}")
+    found: dict[str, tuple[int, Credential]] = {}
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        name, colon, rest = line.partition(":")
-        if not colon or not name:
-            raise UsageError(f"{path}: line {number}: write name:password or name:password:topic,topic")
-        password, _colon, listed = rest.partition(":")
-        topics = tuple(one.strip() for one in listed.split(",") if one.strip()) if listed else None
-        found[name] = Credential(Principal(name, topics), password)
+        try:
+            credential = _read_line(line)
+        except ValueError as problem:
+            raise UsageError(f"{path}: line {number}: {problem}; {_EXPECTED}") from None
+        name = credential.principal.name
+        if name in found:
+            raise UsageError(f"{path}: line {number}: {name!r} is on line {found[name][0]} already")
+        found[name] = number, credential
     if not found:
-        raise UsageError(f"{path}: names nobody")
-    return found
+        raise UsageError(f"{path}: names nobody; {_EXPECTED}")
+    return {name: credential for name, (_number, credential) in found.items()}
+
+
+def _read_line(line: str) -> Credential:
+    """Raises ValueError, which never repeats what could be a password."""
+    parts = line.split(":")
+    if not 2 <= len(parts) <= 3:
+        raise ValueError(f"{len(parts) - 1} colons")
+    name, password = parts[:2]
+    if not name or name != name.strip() or not name.isprintable():
+        raise ValueError("no name, or one with blanks around it or control characters in it")
+    if not password.isprintable():
+        raise ValueError("control characters in the password")
+    topics = tuple(map(_read_topic, parts[2].split(","))) if len(parts) == 3 else None
+    return Credential(Principal(name, topics), password)
+
+
+def _read_topic(text: str) -> str:
+    """One topic, or how its name begins; what could never match is a mistake."""
+    topic = text.strip()
+    problem = topic_problem(topic.removesuffix("*")) if topic != "*" else None
+    if problem is not None:
+        raise ValueError(f"a topic of the list is none: {problem}")
+    return topic

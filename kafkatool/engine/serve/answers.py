@@ -10,6 +10,7 @@ from typing import Any, cast
 from kafkatool.engine.cluster_view import TOPIC_RESOURCE
 from kafkatool.engine.locate import Search
 from kafkatool.engine.serve.access import Client
+from kafkatool.engine.serve.budget import Budget
 from kafkatool.engine.serve.catalog import Catalog, Topic
 from kafkatool.engine.serve.committed import Committed
 from kafkatool.engine.serve.group_answers import GroupAnswers, Rows
@@ -22,12 +23,19 @@ from kafkatool.format.protocol.apis import APIS, ONLY_WITH_SASL, api_versions_an
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.protocol.frames import Request
 from kafkatool.format.schema.layout import Tree
+from kafkatool.format.schema.writing import LazyRows
 
 MOST_BYTES = 55 << 20  # in one answer, as brokers do by default
 LONGEST_WAIT = 30.0
+_LONGEST_LARGE_WAIT = 1.0  # of a request that takes memory from others
 _LOOK_AGAIN = 0.2
+_BY_PARTITION, _BY_ABORT = 512, 160  # bytes in memory for what is answered, at most
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
 _DEFAULT_SOURCE, _TOPIC_SOURCE, _SERVER_SOURCE = 5, 1, 4
+
+
+Wanted = dict[str, dict[int, dict[str, Any]]]
+"""By topic, then by the number of the partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,13 @@ class Answers(GroupAnswers):
         identity: Identity,
         committed: Committed,
         *,
+        budget: Budget | None = None,
         follows: bool = False,
         has_sasl: bool = False,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        super().__init__(catalog, committed)
+        self.budget = budget or Budget()
+        super().__init__(catalog, committed, self.budget)
         self._identity = identity
         self._follows = follows
         self._keys = APIS.keys() if has_sasl else APIS.keys() - ONLY_WITH_SASL
@@ -79,18 +89,14 @@ class Answers(GroupAnswers):
         catalog = self._catalog()
         asked = cast("Rows | None", request.body["topics"])
         if asked is None or (not asked and request.version == 0):
-            topics = [
-                self._topic(topic)
-                for topic in catalog.topics.values()
-                if client.principal.may_read(topic.name)
-            ]
+            names = [name for name in catalog.topics if client.principal.may_read(name)]
         else:
-            topics = [self._named_topic(catalog, str(one["name"]), client) for one in asked]
+            names = list(dict.fromkeys(str(one["name"]) for one in asked))  # each once, as brokers do
         return {
             "brokers": [self._broker(client)],
             "clusterId": self._identity.cluster_id,
             "controllerId": self._identity.node_id,
-            "topics": topics,
+            "topics": LazyRows(names, lambda name: self._named_topic(catalog, name, client)),
         }
 
     def _broker(self, client: Client) -> Tree:
@@ -99,10 +105,10 @@ class Answers(GroupAnswers):
 
     def _topic(self, topic: Topic) -> Tree:
         node = self._identity.node_id
-        partitions: list[Tree] = [
-            {"partitionIndex": number, "leaderId": node, "replicaNodes": [node], "isrNodes": [node]}
-            for number in range(len(topic.partitions))
-        ]
+        alike = {"leaderId": node, "replicaNodes": [node], "isrNodes": [node]}
+        partitions = LazyRows(
+            range(len(topic.partitions)), lambda number: {"partitionIndex": number, **alike}
+        )
         return {"name": topic.name, "isInternal": topic.is_internal, "partitions": partitions}
 
     def _named_topic(self, catalog: Catalog, name: str, client: Client) -> Tree:
@@ -125,9 +131,9 @@ class Answers(GroupAnswers):
 
     def describe_configs(self, request: Request, client: Client) -> Tree:
         catalog = self._catalog()
-        return {
-            "results": [self._configs(catalog, one, client) for one in cast(Rows, request.body["resources"])]
-        }
+        asked = cast(Rows, request.body["resources"])
+        resources = {(one["resourceType"], one["resourceName"]): one for one in asked}
+        return {"results": LazyRows(resources.values(), lambda one: self._configs(catalog, one, client))}
 
     def _configs(self, catalog: Catalog, resource: dict[str, Any], client: Client) -> Tree:
         kind, name = int(resource["resourceType"]), str(resource["resourceName"])
@@ -138,7 +144,8 @@ class Answers(GroupAnswers):
             return {**row, "errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         if name not in catalog.topics:
             return {**row, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        wanted = cast("list[str] | None", resource["configurationKeys"])
+        keys = cast("list[str] | None", resource["configurationKeys"])
+        wanted = None if keys is None else set(keys)
         try:
             settings = Sources(cluster=catalog.cluster).of(name).settings
         except KafkatoolError as error:
@@ -167,33 +174,35 @@ class Answers(GroupAnswers):
         body = request.body
         if cast(int, body.get("sessionId", 0)) or cast(int, body.get("sessionEpoch", -1)) > 0:
             return {"errorCode": ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
-        end = time.monotonic() + min(cast(int, body["maxWaitMs"]) / 1000, LONGEST_WAIT)
+        wanted = _wanted_partitions(body, client)
+        longest = _LONGEST_LARGE_WAIT if client.share.is_large else LONGEST_WAIT
+        end = time.monotonic() + min(cast(int, body["maxWaitMs"]) / 1000, longest)
         while True:
-            responses, size, is_done = self._read(body, client)
+            responses: list[Tree] = []  # those of the time before are not kept
+            size, is_done = self._read(body, wanted, client, responses)
             left = end - time.monotonic()
             if is_done or left <= 0 or size >= cast(int, body["minBytes"]):
                 return {"responses": responses}
             if client.pause(min(left, _LOOK_AGAIN) if self._follows else left) or not self._follows:
                 return {"responses": responses}
 
-    def _read(self, body: Tree, client: Client) -> tuple[list[Tree], int, bool]:
-        """Every partition that was asked for, how many bytes of records, and whether to answer at once."""
+    def _read(self, body: Tree, wanted: Wanted, client: Client, topics: list[Tree]) -> tuple[int, bool]:
+        """Every partition that was asked for; how many bytes of records, and whether to answer at once."""
         catalog = self._catalog()
         left = min(max(0, cast(int, body["maxBytes"])), MOST_BYTES)
         committed = body["isolationLevel"] == 1
-        topics: list[Tree] = []
-        size = 0
-        for asked in cast(Rows, body["topics"]):
+        size, is_done = 0, not any(wanted.values())
+        for topic, partitions in wanted.items():
             rows: list[Tree] = []
-            for one in asked["partitions"]:
-                row = self._fetched(catalog, asked["topic"], one, client, left, committed, size == 0)
+            for one in partitions.values():
+                row = self._fetched(catalog, topic, one, client, left, committed, size == 0)
                 records = row.get("records")
                 found = records.size if isinstance(records, FileSlice) else 0
                 size, left = size + found, max(0, left - found)
+                is_done = is_done or bool(row.get("errorCode"))
                 rows.append(row)
-            topics.append({"topic": asked["topic"], "partitions": rows})
-        has_error = any(row.get("errorCode") for topic in topics for row in cast(Rows, topic["partitions"]))
-        return topics, size, has_error or not any(topic["partitions"] for topic in topics)
+            topics.append({"topic": topic, "partitions": rows})
+        return size, is_done
 
     def _fetched(
         self,
@@ -227,9 +236,10 @@ class Answers(GroupAnswers):
         row["lastStableOffset"] = state.last_stable
         row["logStartOffset"] = state.log_start
         if committed:
-            row["abortedTransactions"] = [
-                {"producerId": producer_id, "firstOffset": first} for producer_id, first in found.aborted
-            ]
+            client.share.claim(_BY_ABORT * len(found.aborted))
+            row["abortedTransactions"] = LazyRows(
+                found.aborted, lambda one: {"producerId": one[0], "firstOffset": one[1]}
+            )
         if found.records is not None:
             row["records"] = found.records
         return row
@@ -255,13 +265,24 @@ class Answers(GroupAnswers):
     def list_offsets(self, request: Request, client: Client) -> Tree:
         catalog = self._catalog()
         committed = request.body.get("isolationLevel", 0) == 1
-        topics: list[Tree] = []
+        wanted: dict[str, dict[int, Tree | None]] = {}
         for asked in cast(Rows, request.body["topics"]):
-            rows = [
-                self._offset(catalog, asked["name"], one, client, committed) for one in asked["partitions"]
-            ]
-            topics.append({"name": asked["name"], "partitions": rows})
-        return {"topics": topics}
+            client.share.claim(_BY_PARTITION * (1 + len(asked["partitions"])))
+            partitions = wanted.setdefault(asked["name"], {})
+            for one in asked["partitions"]:
+                number = one["partitionIndex"]
+                partitions[number] = None if number in partitions else one
+
+        def row(topic: str, number: int, asked: dict[str, Any] | None) -> Tree:
+            if asked is None:  # named twice, which brokers do not answer either
+                return {"partitionIndex": number, "errorCode": ErrorCode.INVALID_REQUEST}
+            return self._offset(catalog, topic, asked, client, committed)
+
+        def rows(topic: str) -> Tree:
+            partitions = wanted[topic].items()
+            return {"name": topic, "partitions": LazyRows(partitions, lambda one: row(topic, *one))}
+
+        return {"topics": LazyRows(wanted, rows)}
 
     def _offset(
         self, catalog: Catalog, topic: str, asked: dict[str, Any], client: Client, committed: bool
@@ -293,20 +314,24 @@ class Answers(GroupAnswers):
             "errorCode": ErrorCode.POLICY_VIOLATION,
             "errorMessage": "kafkatool serve is read-only",
         }
-        return {
-            "responses": [
-                {
-                    "name": topic["name"],
-                    "partitionResponses": [
-                        {"index": one["index"], **refused} for one in topic["partitionData"]
-                    ],
-                }
-                for topic in cast(Rows, request.body["topicData"])
-            ]
-        }
+
+        def rows(topic: dict[str, Any]) -> Tree:
+            refusals = LazyRows(topic["partitionData"], lambda one: {"index": one["index"], **refused})
+            return {"name": topic["name"], "partitionResponses": refusals}
+
+        return {"responses": LazyRows(cast(Rows, request.body["topicData"]), rows)}
 
 
 _SOURCES = {Origin.DEFAULT: _DEFAULT_SOURCE, Origin.TOPIC: _TOPIC_SOURCE}
+
+
+def _wanted_partitions(body: Tree, client: Client) -> Wanted:
+    """By topic and number, each once; what is said last of one counts, as with brokers."""
+    wanted: Wanted = {}
+    for asked in cast(Rows, body["topics"]):
+        client.share.claim(_BY_PARTITION * (1 + len(asked["partitions"])))
+        wanted.setdefault(asked["topic"], {}).update({one["partition"]: one for one in asked["partitions"]})
+    return wanted
 
 
 def _by_time(partition: ServedPartition, state: State, when: int, limit: int) -> Tree:

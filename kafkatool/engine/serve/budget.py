@@ -1,39 +1,136 @@
-"""Room for large requests, shared by all connections: what is in hand at once is bounded, whoever asks."""
+"""One budget of memory for all connections: requests, answers, and what groups leave behind.
+
+    |-- each connection's own --|-- requests and answers that need more --|-- the last quarter ---------|
+                                |-- groups, and offsets: a quarter each --|-- connections |-- small ones|
+
+A connection is taken only where its own part is there, and small requests need no more than that: they are
+answered whatever the others do. Large ones leave a quarter of all to others, half of that to new connections.
+Whoever needs more waits for it, for a while, and is hung up on then.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
 from kafkatool.errors import KafkatoolError
 
+DEFAULT_SIZE = 256 << 20
+SMALLEST_SIZE = 16 << 20
+OF_CONNECTION = 64 << 10
+"""Its thread and buffers, of which about 26 KiB were measured, and its small requests."""
+OF_TLS_CONNECTION = 128 << 10
+_ALLOWANCE = 32 << 10
+_LARGE = 1 << 20
+_STEP = 32 << 10
+_PLACE = 128  # of an entry in a dict, and of what surrounds it
+_PATIENCE_SECONDS = 10.0
+
 
 class NoRoom(KafkatoolError):
-    """Too many large requests at once, for too long."""
+    """The memory for all connections is taken, or will never suffice."""
 
 
 class Budget:
-    """So many bytes. Whoever takes some waits until they are there, and gives them back."""
+    """So many bytes. Threads share it."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._taken: dict[int, int] = {}
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+        self.size = size
+        self._free = size
         self._changed = threading.Condition()
 
-    def take(self, who: object, size: int, deadline: float) -> None:
-        """Raises NoRoom at the deadline. Whoever has some already gets no more, and needs no more."""
-        with self._changed:
-            if id(who) in self._taken:
-                return
-            size = min(size, self._size)
-            while sum(self._taken.values()) + size > self._size:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise NoRoom(f"no room for a request of {size} bytes: others hold it")
-                self._changed.wait(left)
-            self._taken[id(who)] = size
+    @property
+    def taken(self) -> int:
+        return self.size - self._free
 
-    def give_back(self, who: object) -> None:
-        if self._taken.pop(id(who), None) is not None:
+    def try_take(self, size: int, *, leaves: int = 0) -> bool:
+        """Take them now, and leave so many, or nothing."""
+        with self._changed:
+            if size > self._free - leaves:
+                return False
+            self._free -= size
+            return True
+
+    def take(self, size: int, *, leaves: int = 0, patience: float = _PATIENCE_SECONDS) -> None:
+        """Wait until they are there; raise NoRoom."""
+        deadline = time.monotonic() + patience
+        with self._changed:
+            while size > self._free - leaves:
+                left = deadline - time.monotonic()
+                if left <= 0 or size > self.size - leaves:
+                    raise NoRoom(
+                        f"{size} bytes more are needed than the {self.size} of --max-memory have left"
+                    )
+                self._changed.wait(left)
+            self._free -= size
+
+    def give_back(self, size: int) -> None:
+        if size:
             with self._changed:
+                self._free += size
                 self._changed.notify_all()
+
+
+class Share:
+    """What one connection takes beyond its own part, for the request that it is at. Of one thread only."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._used = 0
+        self._taken = 0
+
+    @property
+    def is_large(self) -> bool:
+        return self._taken > _LARGE
+
+    def claim(self, size: int) -> None:
+        """So many bytes more are about to be used; raise NoRoom."""
+        self._used += size
+        lacking = self._used - _ALLOWANCE - self._taken
+        if lacking > 0:
+            lacking = max(lacking, _STEP)
+            self._budget.take(lacking, leaves=self._left_for_others(lacking))
+            self._taken += lacking
+
+    def try_claim(self, size: int) -> bool:
+        """Likewise, without waiting."""
+        if not self._budget.try_take(size, leaves=self._left_for_others(size)):
+            return False
+        self._used += size
+        self._taken += size
+        return True
+
+    def keep(self, size: int) -> None:
+        """Only so many bytes are in use any longer."""
+        self._used = size
+        most = max(0, size - _ALLOWANCE)
+        if self._taken > most:
+            self._budget.give_back(self._taken - most)
+            self._taken = most
+
+    def _left_for_others(self, size: int) -> int:
+        return self._budget.size // 4 if self._taken + size > _LARGE else 0
+
+
+class Account:
+    """What is kept from request to request: at most a quarter of the budget."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
+        self._most = self._budget.size // 4
+        self._held = 0
+
+    def resize(self, size: int) -> bool:
+        """From now on so many bytes are held; false, and nothing is changed, where there is no room."""
+        more = size - self._held
+        if more > 0 and (size > self._most or not self._budget.try_take(more)):
+            return False
+        self._budget.give_back(max(0, -more))
+        self._held = size
+        return True
+
+
+def memory_of(*values: str | bytes | None) -> int:
+    """What these take, each with its place somewhere."""
+    return sum(_PLACE + sys.getsizeof(one) for one in values if one is not None)

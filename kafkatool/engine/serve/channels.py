@@ -12,16 +12,20 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
 
 from kafkatool.engine.serve.partitions import FileSlice
 from kafkatool.engine.serve.traffic import Traffic
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.schema.writing import Piece
+from kafkatool.format.schema.writing import Piece, is_bytes, piece_size
 
 COPIED_AT_ONCE = 256 << 10
+_COPIED_WITHOUT_ROOM = 16 << 10
+_SMALL_ANSWER = 32 << 10
+_SLOWEST_RATE = 256 << 10  # bytes a second of an answer that is held in memory
+_NEVER = float("inf")
 _WHOLE = 5 << 18  # bytes of an answer, some more than the 1 MiB that clients ask for by default
 _WHOLE_BUFFER, _FED_BUFFER = 2 << 20, 512 << 10
 _MOST_BY_SENDFILE = 0x7FFFF000  # what one call can move
@@ -53,7 +57,9 @@ class Channel:
         self._traffic = traffic
         self._stall_seconds = stall_seconds
         self._uses_sendfile = uses_sendfile
-        self._buffer: memoryview | None = None
+        self._answer_by = _NEVER
+        self.try_claim: Callable[[int], bool] = lambda size: True
+        """Asked whether there is memory for a large buffer."""
         sock.setblocking(False)
         self._is_on_this_host = _is_on_this_host(sock)
         self._is_fed = False
@@ -110,11 +116,16 @@ class Channel:
 
     def send(self, pieces: Sequence[Piece]) -> None:
         """All of them. Bytes in front of records share a segment with them."""
+        size = sum(map(piece_size, pieces))
         if self._is_on_this_host:
-            self._fit_buffer(sum(len(one) if isinstance(one, bytes) else one.size for one in pieces))
+            self._fit_buffer(size)
+        in_memory = size if len(pieces) == 1 else sum(piece_size(one) for one in pieces if is_bytes(one))
+        # Files can wait for ever, but what lies in memory must go.
+        is_held = in_memory > _SMALL_ANSWER
+        self._answer_by = time.monotonic() + self._stall_seconds + size / _SLOWEST_RATE if is_held else _NEVER
         for number, piece in enumerate(pieces):
             is_last = number + 1 == len(pieces)
-            if isinstance(piece, bytes):
+            if is_bytes(piece):
                 self._send_bytes(memoryview(piece), 0 if is_last else socket.MSG_MORE)
                 self._traffic.other_bytes += len(piece)
             elif self._uses_sendfile:
@@ -145,7 +156,10 @@ class Channel:
                 self._await_writable()
 
     def _await_writable(self) -> None:
-        if not self._writing.poll(self._stall_seconds * 1000):
+        left = self._answer_by - time.monotonic()
+        if not self._writing.poll(max(0.0, min(self._stall_seconds, left)) * 1000):
+            if left < self._stall_seconds:
+                raise TooSlow("took its answer too slowly, which is held in memory")
             raise TooSlow(f"took nothing for {self._stall_seconds:g} seconds")
 
     def _send_file(self, piece: FileSlice) -> None:
@@ -169,15 +183,17 @@ class Channel:
             left -= sent
 
     def _copy(self, piece: FileSlice) -> None:
-        """Through a buffer of ours."""
-        if self._buffer is None:
-            self._buffer = memoryview(bytearray(COPIED_AT_ONCE))
+        """Through a buffer of ours, which is not kept: there are many connections, and few that copy."""
         position, left = piece.position, piece.size
+        at_once = min(left, COPIED_AT_ONCE)
+        if at_once > _COPIED_WITHOUT_ROOM and not self.try_claim(at_once):
+            at_once = _COPIED_WITHOUT_ROOM
+        buffer = memoryview(bytearray(at_once))
         while left:
-            got = os.preadv(piece.file.fd, [self._buffer[: min(left, COPIED_AT_ONCE)]], position)
+            got = os.preadv(piece.file.fd, [buffer[: min(left, at_once)]], position)
             if not got:
                 raise FileShrank(f"{piece.file.path}: ends before byte {position + left}")
-            self._send_bytes(self._buffer[:got], 0)
+            self._send_bytes(buffer[:got], 0)
             self._traffic.by_copy += got
             position += got
             left -= got

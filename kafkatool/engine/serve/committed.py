@@ -16,13 +16,16 @@ import numpy as np
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.serve.budget import Account, memory_of
+from kafkatool.engine.source import Guest, read_whole_file
 from kafkatool.engine.visibility import LOG_END, Rule
 from kafkatool.engine.visible_records import Bad, RecordStream, records_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.schema import Decoder, decode_row
 
 MOST_ENTRIES = 1_000_000
+LARGEST_FILE = 1 << 30
+_BY_ENTRY = 384
 _OFFSET_COMMIT_TYPES = (0, 1)
 
 
@@ -39,9 +42,19 @@ Offsets = dict[str, dict[tuple[str, int], Commit]]
 class Committed:
     """All groups' offsets. Threads share them."""
 
-    def __init__(self, seed: Callable[[], Offsets] | None = None, path: str | None = None) -> None:
-        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it."""
+    def __init__(
+        self,
+        seed: Callable[[], Offsets] | None = None,
+        path: str | None = None,
+        kept: Account | None = None,
+    ) -> None:
+        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it.
+
+        `kept` counts the bytes of what clients commit, over those of the disk and the file.
+        """
         self._seed = seed
+        self._kept = kept or Account()
+        self._kept_bytes = 0
         self._path = path
         self._offsets: Offsets = {}
         self._count = 0
@@ -51,18 +64,33 @@ class Committed:
             self._offsets = _read_file(path)
             self._count = sum(map(len, self._offsets.values()))
 
-    def fetch(self, group: str) -> dict[tuple[str, int], Commit]:
+    def get(self, group: str, topic: str, partition: int) -> Commit | None:
         with self._lock:
-            return dict(self._all().get(group, {}))
+            return self._all().get(group, {}).get((topic, partition))
+
+    def places(self, group: str) -> list[tuple[str, int]]:
+        """The topics and partitions that it has committed offsets of."""
+        with self._lock:
+            return sorted(self._all().get(group, {}))
+
+    def knows(self, group: str) -> bool:
+        with self._lock:
+            return bool(self._all().get(group))
 
     def commit(self, group: str, entries: dict[tuple[str, int], Commit]) -> bool:
-        """Take them all, or none where there would be too many."""
+        """Take them all, or none where there would be too many, or too many bytes."""
         with self._lock:
-            known = self._all().setdefault(group, {})
-            self._count += len(entries.keys() - known.keys())
-            if self._count > MOST_ENTRIES:
+            offsets = self._all()
+            known = offsets.get(group, {})
+            count = self._count + len(entries.keys() - known.keys())
+            more = sum(_size(new) - _size(known.get(place)) for place, new in entries.items())
+            if group not in offsets:
+                more += memory_of(group)
+            size = max(0, self._kept_bytes + more)
+            if count > MOST_ENTRIES or not self._kept.resize(size):
                 return False
-            known.update(entries)
+            self._count, self._kept_bytes = count, size
+            offsets.setdefault(group, {}).update(entries)
             self._is_changed = True
             return True
 
@@ -93,6 +121,11 @@ class Committed:
         return self._offsets
 
 
+def _size(commit: Commit | None) -> int:
+    """In memory, with its key and its place."""
+    return 0 if commit is None else _BY_ENTRY + memory_of(commit.metadata)
+
+
 def _lines(offsets: Offsets) -> Iterable[str]:
     for group, entries in sorted(offsets.items()):
         for (topic, partition), commit in sorted(entries.items()):
@@ -102,20 +135,35 @@ def _lines(offsets: Offsets) -> Iterable[str]:
 
 def _read_file(path: str) -> Offsets:
     try:
-        text = read_small_file(path, Guest()).decode()
+        text = read_whole_file(path, Guest(), limit=LARGEST_FILE + 1).decode()
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a file of offsets: {error}") from None
+    if len(text) > LARGEST_FILE:
+        raise UsageError(f"{path}: larger than the {LARGEST_FILE} bytes that are read of such a file")
     offsets: Offsets = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         try:
-            row = json.loads(line)
-            commit = Commit(int(row["offset"]), int(row["leader_epoch"]), row["metadata"])
-            offsets.setdefault(str(row["group"]), {})[str(row["topic"]), int(row["partition"])] = commit
+            group, place, commit = _read_line(line)
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}: line {number} is not an offset of a group: {error!r}") from None
+        offsets.setdefault(group, {})[place] = commit
     return offsets
+
+
+def _read_line(line: str) -> tuple[str, tuple[str, int], Commit]:
+    """Raises ValueError, KeyError or TypeError for what could not be sent to a client either."""
+    row = json.loads(line)
+    group, topic, metadata = row["group"], row["topic"], row["metadata"]
+    if not isinstance(group, str) or not isinstance(topic, str) or not isinstance(metadata, str | None):
+        raise ValueError("group, topic and metadata are texts")
+    numbers = row["offset"], row["leader_epoch"], row["partition"]
+    for number, bits in zip(numbers, (64, 32, 32), strict=True):
+        if type(number) is not int or not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise ValueError(f"{number!r} is not a number of {bits} bits")
+    offset, leader_epoch, partition = numbers
+    return group, (topic, partition), Commit(offset, leader_epoch, metadata)
 
 
 def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest: Guest) -> Offsets:

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 from kafkatool.engine.serve.access import Client, Principal
 from kafkatool.engine.serve.answers import Answers
-from kafkatool.engine.serve.budget import Budget
+from kafkatool.engine.serve.budget import Budget, Share
 from kafkatool.engine.serve.channels import Channel, ConnectionEnded
 from kafkatool.engine.serve.sasl import Authentication, Login
 from kafkatool.engine.serve.traffic import Traffic
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.protocol.apis import BEFORE_AUTHENTICATION
 from kafkatool.format.protocol.frames import Frames, Request, framed, read_request, write_response
+from kafkatool.format.schema.writing import Piece, is_bytes, piece_size
 
 READ_AT_ONCE = 64 << 10
 LARGE_FRAME = 16 << 10
 _SMALL_READ = 4 << 10
-# These may wait for other clients, who need room for their own requests.
-_WAITING = ("join_group", "sync_group")
 
 
 class NotAllowed(KafkatoolError):
@@ -62,7 +61,8 @@ class Connection:
         self._answers = answers
         self._authentication = authentication
         self._limits = limits
-        self._budget = budget
+        self._share = Share(budget)
+        channel.try_claim = self._share.try_claim
         self._traffic = traffic
         self._login: Login | None = None
         self._principal: Principal | None = None
@@ -77,18 +77,32 @@ class Connection:
             self._login = self._authentication.login()
             self._frames.limit = self._limits.frame_bytes_before_login
         while True:
-            frame = self._next_frame(deadline)
+            try:
+                self._serve_next(deadline)
+            finally:
+                self._share.keep(0)
             deadline = time.monotonic() + self._limits.idle_seconds
-            if self._login is not None and self._login.wants_token:
-                self._take_token(frame)
-            else:
-                self._serve(frame)
+
+    def _serve_next(self, deadline: float) -> None:
+        """One request. What it took of our memory is let go of before its answer is sent."""
+        if self._login is not None and self._login.wants_token:
+            pieces = self._take_token(self._next_frame(deadline))
+        else:
+            pieces = self._answer(self._next_request(deadline))
+        self._share.keep(sum(piece_size(one) for one in pieces if is_bytes(one)))
+        self._channel.send(pieces)
+        if self._login is not None:
+            self._settle_login(self._login)
+
+    def _next_request(self, deadline: float) -> Request:
+        return read_request(self._next_frame(deadline), self._share.claim)
 
     def _next_frame(self, deadline: float) -> bytes:
         """`deadline` is for its first byte."""
         is_begun = not self._frames.is_empty
         if is_begun:
             deadline = time.monotonic() + self._limits.frame_seconds
+        claimed = 0
         while True:
             frame = self._frames.next()
             if frame is not None:
@@ -96,50 +110,41 @@ class Connection:
             if not is_begun and not self._frames.is_empty:
                 is_begun, deadline = True, time.monotonic() + self._limits.frame_seconds
             wanted = self._frames.wanted
-            if wanted > LARGE_FRAME:
-                self._budget.take(self, wanted, deadline)
             at_once = min(max(wanted, _SMALL_READ), READ_AT_ONCE)
+            if self._frames.held + wanted > LARGE_FRAME:
+                # Bit by bit, or who only promises a large request would keep others from theirs. Twice,
+                # because a frame is copied once it is whole.
+                needed = 2 * (self._frames.held + at_once)
+                self._share.claim(max(0, needed - claimed))
+                claimed = max(needed, claimed)
             self._frames.feed(self._channel.receive(at_once, deadline))
 
-    def _serve(self, frame: bytes) -> None:
-        try:
-            request = read_request(frame)
-            if request.api.name in _WAITING:
-                self._budget.give_back(self)
-            self._answer(request)
-        finally:
-            self._budget.give_back(self)
-
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: Request) -> list[Piece]:
         self._traffic.requests[request.api.name] += 1
         if self._login is not None:
             if request.api.key not in BEFORE_AUTHENTICATION:
                 raise NotAllowed(f"{request.api.name} before authentication")
             body = self._login.answer(request)
             if body is not None:
-                self._channel.send(write_response(request, body))
-                self._settle_login()
-                return
-        client = Client(self._host, self._advertised, self._channel.pause, self._principal or Principal())
+                return write_response(request, body)
+        principal = self._principal or Principal()
+        client = Client(self._host, self._advertised, self._channel.pause, principal, self._share)
         answered = self._answers.answer(request, client) if request.is_spoken else {}
         if answered is None:
             raise ConnectionEnded
-        self._channel.send(write_response(request, answered))
+        return write_response(request, answered, self._share.claim)
 
-    def _take_token(self, frame: bytes) -> None:
+    def _take_token(self, frame: bytes) -> list[Piece]:
         """SASL as it was before it had requests of its own: a bare token in a frame."""
         assert self._login is not None
         answer = self._login.token(frame)
-        if answer is not None:
-            self._channel.send(framed([answer]))
-        self._settle_login()
+        return [] if answer is None else [framed(answer)]
 
-    def _settle_login(self) -> None:
-        assert self._login is not None
-        if self._login.failure is not None:
-            time.sleep(self._login.failure_delay)
-            raise NotAllowed(self._login.failure)
-        if self._login.principal is not None:
-            self._principal = self._login.principal
+    def _settle_login(self, login: Login) -> None:
+        if login.failure is not None:
+            time.sleep(login.failure_delay)
+            raise NotAllowed(login.failure)
+        if login.principal is not None:
+            self._principal = login.principal
             self._login = None
             self._frames.limit = self._limits.frame_bytes

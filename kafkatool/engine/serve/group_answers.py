@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from kafkatool.engine.serve.access import Client
+from kafkatool.engine.serve.budget import Account, Budget, memory_of
 from kafkatool.engine.serve.catalog import Catalog
 from kafkatool.engine.serve.committed import Commit, Committed
 from kafkatool.engine.serve.groups import Coordinator, GroupError, GroupState, Join, session_seconds
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.protocol.frames import Request
 from kafkatool.format.schema.layout import Tree
+from kafkatool.format.schema.writing import LazyRows
 
 _LONGEST_METADATA = 4096
 _METADATA_TOO_LARGE = 12
+_BY_PARTITION = 512  # bytes in memory for what is answered, at most
 
 Rows = list[dict[str, Any]]
 
@@ -22,40 +25,30 @@ Rows = list[dict[str, Any]]
 class GroupAnswers:
     """One method for each API, by its name."""
 
-    def __init__(self, catalog: Callable[[], Catalog], committed: Committed) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], committed: Committed, budget: Budget) -> None:
         self._catalog = catalog
         self._committed = committed
-        self.groups = Coordinator()
+        self.groups = Coordinator(kept=Account(budget))
 
     def join_group(self, request: Request, client: Client) -> Tree:
-        body = cast("dict[str, Any]", request.body)
-        rebalance_ms = body.get("rebalanceTimeoutMs", -1)
-        if rebalance_ms < 0:
-            rebalance_ms = body["sessionTimeoutMs"]
-        join = Join(
-            group_id=body["groupId"],
-            member_id=body["memberId"],
-            instance_id=body.get("groupInstanceId"),
-            client_id=request.client_id or "",
-            host=client.host,
-            session_seconds=session_seconds(body["sessionTimeoutMs"]),
-            rebalance_seconds=session_seconds(rebalance_ms),
-            protocol_type=body["protocolType"],
-            protocols={one["name"]: one["metadata"] for one in body["protocols"]},
-            needs_id=request.version >= 4,
-        )
+        member_id = cast(str, request.body["memberId"])
+
+        def is_kept() -> None:  # by the group, which may have us wait for long
+            request.body.clear()
+            client.share.keep(memory_of(member_id, request.client_id))
+
         try:
-            joined = self.groups.join(join, lambda: client.pause(0))
+            joined = self.groups.join(_join(request, client), lambda: client.pause(0), is_kept)
         except GroupError as error:
-            return {"errorCode": error.code, "memberId": error.member_id or join.member_id}
-        members = [
-            {
+            return {"errorCode": error.code, "memberId": error.member_id or member_id}
+        members = LazyRows(
+            joined.members,
+            lambda one: {
                 "memberId": one.member_id,
                 "groupInstanceId": one.join.instance_id,
                 "metadata": one.join.protocols.get(joined.protocol, b""),
-            }
-            for one in joined.members
-        ]
+            },
+        )
         return {
             "generationId": joined.generation,
             "protocolName": joined.protocol,
@@ -65,10 +58,17 @@ class GroupAnswers:
         }
 
     def sync_group(self, request: Request, client: Client) -> Tree:
-        body = cast("dict[str, Any]", request.body)
-        given = {one["memberId"]: one["assignment"] for one in body["assignments"]}
+        who = _who(request.body)
+        given = {one["memberId"]: one["assignment"] for one in cast(Rows, request.body["assignments"])}
+
+        def is_kept() -> None:
+            request.body.clear()
+            given.clear()
+            group_id, _generation, member_id, instance = who
+            client.share.keep(memory_of(group_id, member_id, instance, request.client_id))
+
         try:
-            return {"assignment": self.groups.sync(*_who(body), given, lambda: client.pause(0))}
+            return {"assignment": self.groups.sync(*who, given, lambda: client.pause(0), is_kept)}
         except GroupError as error:
             return {"errorCode": error.code}
 
@@ -83,12 +83,12 @@ class GroupAnswers:
         body = cast("dict[str, Any]", request.body)
         if request.version < 3:
             return {"errorCode": self._leave(body["groupId"], body["memberId"], None)}
-        return {
-            "members": [
-                {**one, "errorCode": self._leave(body["groupId"], one["memberId"], one["groupInstanceId"])}
-                for one in body["members"]
-            ]
-        }
+
+        def row(one: dict[str, Any]) -> Tree:
+            code = self._leave(body["groupId"], one["memberId"], one["groupInstanceId"])
+            return {**one, "errorCode": code}
+
+        return {"members": LazyRows(cast(Rows, body["members"]), row)}
 
     def _leave(self, group: str, member_id: str, instance: str | None) -> ErrorCode:
         try:
@@ -108,6 +108,7 @@ class GroupAnswers:
         entries: dict[tuple[str, int], Commit] = {}
         topics: list[Tree] = []
         for topic in body["topics"]:
+            client.share.claim(_BY_PARTITION * (1 + len(topic["partitions"])))
             rows = [self._take(topic["name"], one, code, client, entries) for one in topic["partitions"]]
             topics.append({"name": topic["name"], "partitions": rows})
         if entries and not self._committed.commit(body["groupId"], entries):
@@ -128,60 +129,72 @@ class GroupAnswers:
         number, metadata = asked["partitionIndex"], asked["committedMetadata"]
         if not code and not client.principal.may_read(topic):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if not code and self._catalog().get(topic, number) is None:
+        known = None if code else self._catalog().get(topic, number)
+        if not code and known is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not code and metadata is not None and len(metadata) > _LONGEST_METADATA:
             code = _METADATA_TOO_LARGE
-        if not code:
+        if not code and known is not None:
             epoch = asked.get("committedLeaderEpoch", -1)
-            entries[topic, number] = Commit(asked["committedOffset"], epoch, metadata)
+            entries[known.topic, number] = Commit(asked["committedOffset"], epoch, metadata)
         return {"partitionIndex": number, "errorCode": code}
 
     def offset_fetch(self, request: Request, client: Client) -> Tree:
-        known = self._committed.fetch(str(request.body["groupId"]))
+        group = str(request.body["groupId"])
         asked = cast("Rows | None", request.body["topics"])
-        wanted: dict[str, list[int]] = {}
+        wanted: dict[str, dict[int, None]] = {}
         if asked is None:
-            for topic, number in sorted(known):
+            for topic, number in self._committed.places(group):
                 if client.principal.may_read(topic):
-                    wanted.setdefault(topic, []).append(number)
+                    wanted.setdefault(topic, {})[number] = None
+            client.share.claim(_BY_PARTITION * sum(map(len, wanted.values())))
         else:
-            wanted = {one["name"]: one["partitionIndexes"] for one in asked}
-        return {
-            "topics": [
-                {
-                    "name": topic,
-                    "partitions": [_committed(number, known.get((topic, number))) for number in numbers],
+            for one in asked:
+                client.share.claim(_BY_PARTITION * (1 + len(one["partitionIndexes"])))
+                wanted.setdefault(one["name"], {}).update(dict.fromkeys(one["partitionIndexes"]))
+
+        def row(topic: str, number: int) -> Tree:
+            if not client.principal.may_read(topic):
+                return {
+                    "partitionIndex": number,
+                    "errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    "metadata": "",
                 }
-                for topic, numbers in wanted.items()
-            ]
-        }
+            return _committed(number, self._committed.get(group, topic, number))
+
+        def rows(topic: str) -> Tree:
+            return {"name": topic, "partitions": LazyRows(wanted[topic], lambda number: row(topic, number))}
+
+        return {"topics": LazyRows(wanted, rows)}
 
     def list_groups(self, request: Request, client: Client) -> Tree:
         known = dict.fromkeys(self._committed.groups(), "consumer") | self.groups.groups()
-        return {"groups": [{"groupId": group, "protocolType": kind} for group, kind in sorted(known.items())]}
+        client.share.claim(_BY_PARTITION * len(known))
+        listed = sorted(known.items())
+        return {"groups": LazyRows(listed, lambda one: {"groupId": one[0], "protocolType": one[1]})}
 
     def describe_groups(self, request: Request, client: Client) -> Tree:
-        return {"groups": [self._described(str(one)) for one in cast("list[str]", request.body["groups"])]}
+        wanted = dict.fromkeys(cast("list[str]", request.body["groups"]))
+        return {"groups": LazyRows(wanted, self._described)}
 
     def _described(self, group_id: str) -> Tree:
         group = self.groups.describe(group_id)
         if group is None or not group.members:
-            is_known = group is not None or group_id in self._committed.groups()
+            is_known = group is not None or self._committed.knows(group_id)
             state = GroupState.EMPTY if is_known else GroupState.DEAD
             kind = "consumer" if is_known else ""
             return {"groupId": group_id, "groupState": str(state), "protocolType": kind}
-        members: list[Tree] = [
-            {
+        members = LazyRows(
+            group.members.values(),
+            lambda one: {
                 "memberId": one.member_id,
                 "groupInstanceId": one.join.instance_id,
                 "clientId": one.join.client_id,
                 "clientHost": f"/{one.join.host}",
                 "memberMetadata": one.join.protocols.get(group.protocol, b""),
                 "memberAssignment": one.assignment,
-            }
-            for one in group.members.values()
-        ]
+            },
+        )
         return {
             "groupId": group_id,
             "groupState": str(group.state),
@@ -189,6 +202,25 @@ class GroupAnswers:
             "protocolData": group.protocol,
             "members": members,
         }
+
+
+def _join(request: Request, client: Client) -> Join:
+    body = cast("dict[str, Any]", request.body)
+    rebalance_ms = body.get("rebalanceTimeoutMs", -1)
+    if rebalance_ms < 0:
+        rebalance_ms = body["sessionTimeoutMs"]
+    return Join(
+        group_id=body["groupId"],
+        member_id=body["memberId"],
+        instance_id=body.get("groupInstanceId"),
+        client_id=request.client_id or "",
+        host=client.host,
+        session_seconds=session_seconds(body["sessionTimeoutMs"]),
+        rebalance_seconds=session_seconds(rebalance_ms),
+        protocol_type=body["protocolType"],
+        protocols={one["name"]: one["metadata"] for one in body["protocols"]},
+        needs_id=request.version >= 4,
+    )
 
 
 def _who(body: Tree) -> tuple[str, int, str, str | None]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kafkatool.engine.serve.budget import Account, memory_of
 from kafkatool.format.protocol.errors import ErrorCode
 
 MOST_GROUPS = 10_000
@@ -24,6 +25,10 @@ MOST_PENDING = 2_000
 INITIAL_DELAY = 0.1  # so that consumers started together come together
 _SHORTEST_SESSION, _LONGEST_SESSION = 1.0, 1800.0
 _LONGEST_REBALANCE = 600.0
+_EMPTY_SECONDS = 600.0  # that a group without members is known
+_SILENT_SECONDS = 15.0  # members say something every three, unless they were told otherwise
+_LOOK_FOR_ROOM_SECONDS = 1.0
+_OF_GROUP, _OF_MEMBER, _OF_ID = 1024, 1024, 100  # bytes in memory
 
 
 class GroupError(Exception):
@@ -96,6 +101,9 @@ class Group:
     pending: dict[str, float] = field(default_factory=dict)
     deadline: float = 0.0
     not_before: float = 0.0
+    touched: float = 0.0
+    size: int = 0
+    """Bytes that it takes."""
 
     def statics(self) -> dict[str, str]:
         """Instance id -> member id."""
@@ -105,9 +113,13 @@ class Group:
 class Coordinator:
     """All groups. One lock for all of them: what is done under it is little."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, kept: Account | None = None) -> None:
         self._clock = clock
         self._groups: dict[str, Group] = {}
+        """Those that were heard of last are last."""
+        self._kept = kept or Account()
+        self._size = 0
+        self._is_full_until = 0.0
         self._changed = threading.Condition()
         self._is_stopping = False
 
@@ -119,17 +131,30 @@ class Coordinator:
 
     # --- join -----------------------------------------------------------------------------------------
 
-    def join(self, join: Join, is_gone: Callable[[], bool] = lambda: False) -> Joined:
+    def join(
+        self,
+        join: Join,
+        is_gone: Callable[[], bool] = lambda: False,
+        is_kept: Callable[[], None] = lambda: None,
+    ) -> Joined:
         """Become a member, or go on being one; returns when the round is over. Raises GroupError.
 
-        A client that `is_gone` while it waits is a member no longer.
+        A client that `is_gone` while it waits is a member no longer. `is_kept` is called as soon as nobody
+        but the group needs what was said: who waits must not hold it, for somebody else may replace it.
         """
         with self._changed:
-            group = self._group(join)
-            member = self._member(group, join)
-            if self._is_settled(group, member, join):
-                return self._joined(group, member)
-            member.join, member.is_waiting = join, True
+            group_id = join.group_id
+            self._make_room(self._growth(join), group_id)
+            try:
+                group = self._group(join)
+                member = self._member(group, join)
+                if self._is_settled(group, member, join):
+                    return self._joined(group, member)
+                member.join, member.is_waiting = join, True
+            finally:
+                self._weigh(group_id)
+            del join
+            is_kept()
             if group.state is not GroupState.PREPARING:
                 self._prepare(group)
             generation = group.generation
@@ -154,9 +179,8 @@ class Coordinator:
             raise GroupError(ErrorCode.INVALID_GROUP_ID)
         if not join.protocols or not join.protocol_type:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if join.group_id not in self._groups and len(self._groups) >= MOST_GROUPS:
-            self._drop_an_empty_one()
         group = self._groups.setdefault(join.group_id, Group(join.group_id))
+        self._touch(group)
         self._expire(group)
         others = [one for one in group.members.values() if one.member_id != join.member_id]
         if others:
@@ -166,11 +190,63 @@ class Coordinator:
         group.protocol_type = join.protocol_type
         return group
 
-    def _drop_an_empty_one(self) -> None:
-        empty = next((one for one in self._groups.values() if not one.members), None)
-        if empty is None:
+    # --- memory ---------------------------------------------------------------------------------------
+
+    def _touch(self, group: Group) -> None:
+        """It was heard of just now."""
+        group.touched = self._clock()
+        self._groups[group.group_id] = self._groups.pop(group.group_id, group)
+
+    def _weigh(self, group_id: str) -> None:
+        """Count anew what one group takes."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            size = _size_of_group(group_id) + memory_of(*group.pending)
+            size += sum(_size_of_member(one) for one in group.members.values())
+            self._size += size - group.size
+            group.size = size
+        self._kept.resize(self._size)
+
+    def _make_room(self, size: int, group_id: str) -> None:
+        """For so many bytes more of a group; those not heard of for longest go. Raises GroupError."""
+        self._forget_old_ones()
+        if self._has_room(size, group_id):
+            return
+        now = self._clock()
+        if now < self._is_full_until:  # looked for it just now
             raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        del self._groups[empty.group_id]
+        for group in list(self._groups.values()):
+            if group.group_id != group_id and _can_go(group, now):
+                self._drop(group)
+                if self._has_room(size, group_id):
+                    return
+        self._is_full_until = now + _LOOK_FOR_ROOM_SECONDS
+        raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _growth(self, join: Join) -> int:
+        """By how much its group grows; one who only joins again brings nothing new."""
+        group = self._groups.get(join.group_id)
+        size = _size_of_join(join) + (_size_of_group(join.group_id) if group is None else 0)
+        known = None if group is None else group.members.get(join.member_id)
+        return size if known is None else max(0, size - _size_of_join(known.join))
+
+    def _has_room(self, size: int, group_id: str) -> bool:
+        is_new = group_id not in self._groups
+        return not (is_new and len(self._groups) >= MOST_GROUPS) and self._kept.resize(self._size + size)
+
+    def _forget_old_ones(self) -> None:
+        """Groups without members are known for a while only."""
+        long_ago = self._clock() - _EMPTY_SECONDS
+        while self._groups:
+            oldest = next(iter(self._groups.values()))
+            if oldest.members or oldest.touched > long_ago:
+                return
+            self._drop(oldest)
+
+    def _drop(self, group: Group) -> None:
+        del self._groups[group.group_id]
+        self._size -= group.size
+        self._kept.resize(self._size)
 
     def _member(self, group: Group, join: Join) -> Member:
         """The member that joins, new or known."""
@@ -242,6 +318,7 @@ class Coordinator:
         for member in group.members.values():
             member.is_waiting, member.last_seen, member.assignment = False, now, b""
             member.generation = group.generation
+        self._weigh(group.group_id)
         self._changed.notify_all()
 
     def _joined(self, group: Group, member: Member) -> Joined:
@@ -267,27 +344,39 @@ class Coordinator:
         instance: str | None,
         given: dict[str, bytes],
         is_gone: Callable[[], bool] = lambda: False,
+        is_kept: Callable[[], None] = lambda: None,
     ) -> bytes:
-        """The member's assignment; returns when the leader has handed in all. Raises GroupError."""
+        """The member's assignment; returns when the leader has handed in all. Raises GroupError.
+
+        `is_kept` is called when nobody needs `given` any more.
+        """
         with self._changed:
             group, member = self._known(group_id, generation, member_id, instance)
             if group.state is GroupState.PREPARING:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
             if group.state is GroupState.SYNCING and member_id == group.leader:
-                for one in group.members.values():
-                    one.assignment = given.get(one.member_id, b"")
-                group.state = GroupState.STABLE
-                self._changed.notify_all()
+                self._assign(group, given)
+            is_kept()
             while group.state is GroupState.SYNCING and group.generation == generation:
                 if self._is_stopping:
                     raise GroupError(ErrorCode.NOT_COORDINATOR)
                 member.last_seen = self._clock()
+                self._touch(group)  # who is waited in does not go
                 self._wait(self._clock() + 1.0)
                 self._check_presence(group, member, is_gone)
                 self._expire(group)
             if group.state is not GroupState.STABLE or group.generation != generation:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
             return member.assignment
+
+    def _assign(self, group: Group, given: dict[str, bytes]) -> None:
+        known = {name: given.get(name, b"") for name in group.members}
+        self._make_room(memory_of(*known.values()), group.group_id)
+        for name, assignment in known.items():
+            group.members[name].assignment = assignment
+        self._weigh(group.group_id)
+        group.state = GroupState.STABLE
+        self._changed.notify_all()
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance: str | None) -> None:
         """Raises GroupError where the member has to do something."""
@@ -305,6 +394,7 @@ class Coordinator:
             if not member_id and instance:
                 member_id = group.statics().get(instance, "")
             if group.pending.pop(member_id, None) is not None:
+                self._weigh(group_id)
                 return
             if group.members.pop(member_id, None) is None:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -354,6 +444,7 @@ class Coordinator:
         if generation != group.generation:
             raise GroupError(ErrorCode.ILLEGAL_GENERATION)
         member.last_seen = self._clock()
+        self._touch(group)
         return group, member
 
     def _expire(self, group: Group) -> None:
@@ -376,9 +467,34 @@ class Coordinator:
         if not group.members:
             group.state, group.leader = GroupState.EMPTY, ""
             group.generation += 1
+            self._is_full_until = 0.0
         elif group.state in (GroupState.STABLE, GroupState.SYNCING):
             self._prepare(group)
+        self._weigh(group.group_id)
         self._changed.notify_all()
+
+
+def _can_go(group: Group, now: float) -> bool:
+    """Nobody is there, or nobody has said anything for so long that it looks like it."""
+    if not group.members:
+        return True
+    is_waited_in = any(one.is_waiting for one in group.members.values())
+    return not is_waited_in and now - group.touched > _SILENT_SECONDS
+
+
+def _size_of_group(group_id: str) -> int:
+    return _OF_GROUP + memory_of(group_id)
+
+
+def _size_of_join(join: Join) -> int:
+    names = (join.group_id, join.member_id, join.instance_id, join.client_id, join.protocol_type)
+    # Whoever has no id is given one that is made of its other names.
+    given = 4 * (len(join.instance_id or join.client_id) + _OF_ID)
+    return _OF_MEMBER + given + memory_of(*names, *join.protocols, *join.protocols.values())
+
+
+def _size_of_member(member: Member) -> int:
+    return _size_of_join(member.join) + memory_of(member.assignment)
 
 
 def _has_all(group: Group) -> bool:

@@ -19,18 +19,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.serve.answers import Answers
-from kafkatool.engine.serve.budget import Budget
+from kafkatool.engine.serve.budget import OF_CONNECTION, OF_TLS_CONNECTION, NoRoom
 from kafkatool.engine.serve.channels import Channel, ConnectionEnded, TlsChannel
 from kafkatool.engine.serve.connections import Connection, Limits
 from kafkatool.engine.serve.sasl import Authentication
 from kafkatool.engine.serve.traffic import Tally, Totals, Traffic
 from kafkatool.errors import KafkatoolError
 
-LARGE_REQUESTS = 32 << 20  # bytes in hand at once
 _STACK = 512 << 10
 _BACKLOG = 512
 _GRACE_SECONDS = 5.0
 _ACCEPT_AGAIN_SECONDS = 0.1
+_TELL_AGAIN_SECONDS = 60.0
 
 Say = Callable[[str], None]
 
@@ -66,7 +66,8 @@ class Server:
         self._say = say
         self._detail = detail
         self._tally = Tally()
-        self._budget = Budget(LARGE_REQUESTS)
+        self._budget = answers.budget
+        self._told_of_memory_at = -_TELL_AGAIN_SECONDS
         self._by_host: Counter[str] = Counter()
         self._open: dict[socket.socket, threading.Thread] = {}
         self._lock = threading.Lock()
@@ -148,6 +149,7 @@ class Server:
             try:  # the handshake comes later, in the connection's own thread
                 sock = self._settings.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError:
+                self._budget.give_back(self._of_connection)
                 sock.close()
                 return
         thread = threading.Thread(target=self._serve, args=(sock, host), daemon=True)
@@ -161,13 +163,30 @@ class Server:
             self._forget(sock, host)
 
     def _has_room(self, host: str) -> bool:
+        """Whether one more can be taken, and memory for it."""
         limits = self._settings.limits
         with self._lock:
             is_full = len(self._open) >= limits.connections
             if is_full or self._by_host[host] >= limits.connections_of_address:
                 self._detail(f"{host}: refused, {'all' if is_full else 'its'} connections are taken")
                 return False
+        if not self._budget.try_take(self._of_connection, leaves=self._budget.size // 8):
+            self._tell_of_memory(f"{host}: refused, no memory is left for one more connection")
+            return False
         return True
+
+    @property
+    def _of_connection(self) -> int:
+        return OF_CONNECTION if self._settings.tls is None else OF_TLS_CONNECTION
+
+    def _tell_of_memory(self, message: str) -> None:
+        """Now and then, because whoever looks after the server can change it; the rest are details."""
+        now = time.monotonic()
+        if now - self._told_of_memory_at < _TELL_AGAIN_SECONDS:
+            self._detail(message)
+            return
+        self._told_of_memory_at = now
+        self._say(f"{message} (--max-memory {self._budget.size})")
 
     def _forget(self, sock: socket.socket, host: str) -> None:
         with self._lock:
@@ -175,6 +194,7 @@ class Server:
             self._by_host[host] -= 1
             if not self._by_host[host]:
                 del self._by_host[host]
+        self._budget.give_back(self._of_connection)
         sock.close()
 
     def _serve(self, sock: socket.socket, host: str) -> None:
@@ -187,6 +207,8 @@ class Server:
             self._connection(sock, host, traffic).run()
         except ConnectionEnded:
             is_failed = False
+        except NoRoom as error:
+            self._tell_of_memory(f"{host}: {error}: connection closed")
         except KafkatoolError as error:
             self._detail(f"{host}: {error}: connection closed")
         except (OSError, ssl.SSLError) as error:

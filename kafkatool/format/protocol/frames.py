@@ -12,17 +12,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
+from typing import cast
 
 from kafkatool.errors import FormatError
 from kafkatool.format.primitives import write_int16, write_int32
 from kafkatool.format.protocol.apis import API_VERSIONS, APIS, Api
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.schema.layout import Tree
+from kafkatool.format.schema.measuring import check_tags, measure_struct
 from kafkatool.format.schema.reading import UNDERFLOW, Unreadable, read_int16, read_struct, read_uvarint
-from kafkatool.format.schema.writing import Piece, write_pieces, write_struct
+from kafkatool.format.schema.writing import (
+    Claim,
+    Piece,
+    claim_nothing,
+    piece_size,
+    write_pieces,
+    write_struct,
+)
 
 _HEAD = Struct(">hhi")  # api key, version, correlation id
 _SIZE = 4
+_HARMLESS = 256  # bytes of a frame, of which nothing large can be made
 _TLS_HANDSHAKE = b"\x16\x03"
 _HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
 
@@ -51,6 +61,11 @@ class Frames:
         if len(self._held) < _SIZE:
             return _SIZE - len(self._held)
         return max(0, _SIZE + int.from_bytes(self._held[:_SIZE], "big") - len(self._held))
+
+    @property
+    def held(self) -> int:
+        """How many bytes are here."""
+        return len(self._held)
 
     @property
     def is_empty(self) -> bool:
@@ -93,8 +108,11 @@ class Request:
         return self.api.speaks(self.version)
 
 
-def read_request(frame: bytes) -> Request:
-    """Decode one frame; raise UnknownApi or another FormatError. Bytes behind the body are let be."""
+def read_request(frame: bytes, claim: Claim = claim_nothing) -> Request:
+    """Decode one frame; raise UnknownApi or another FormatError. Bytes behind the body are let be.
+
+    `claim` is told how much memory that takes, and as much as handlers need to sort it, before it is taken.
+    """
     if len(frame) < _HEAD.size:
         raise Unreadable(0, UNDERFLOW)
     key, version, correlation_id = _HEAD.unpack_from(frame)
@@ -107,7 +125,11 @@ def read_request(frame: bytes) -> Request:
     client_id, at = _read_client_id(frame, _HEAD.size)
     if api.is_flexible(version):
         at = _skip_tags(frame, at)
-    body, _end = read_struct(api.request_layout(version), frame, at)
+    layout = api.request_layout(version)
+    if len(frame) > _HARMLESS:
+        size, _end = measure_struct(layout, frame, at)
+        claim(size + size // 2 + 4 * len(client_id or ""))
+    body, _end = read_struct(layout, frame, at)
     return Request(api, version, correlation_id, client_id, body)
 
 
@@ -122,6 +144,7 @@ def _read_client_id(frame: bytes, at: int) -> tuple[str | None, int]:
 
 def _skip_tags(frame: bytes, at: int) -> int:
     count, at = read_uvarint(frame, at)
+    check_tags(count, at)
     for _ in range(count):
         _tag, at = read_uvarint(frame, at)
         size, at = read_uvarint(frame, at)
@@ -131,29 +154,23 @@ def _skip_tags(frame: bytes, at: int) -> int:
     return at
 
 
-def write_response(request: Request, body: Tree) -> list[Piece]:
+def write_response(request: Request, body: Tree, claim: Claim = claim_nothing) -> list[Piece]:
     """The answer as pieces: bytes that lie together are one piece, slices are handed on as they are."""
     if not request.is_spoken:
         return [_unsupported(request)]
     layout = request.api.response_layout(request.version)
-    head = write_int32(request.correlation_id)
+    head = bytes(_SIZE) + write_int32(request.correlation_id)
     if request.api is not API_VERSIONS and request.api.is_flexible(request.version):
         head += b"\0"
-    return framed([head, *write_pieces(layout, body)])
+    pieces = write_pieces(layout, body, head, claim)
+    size = sum(map(piece_size, pieces)) - _SIZE
+    cast(bytearray, pieces[0])[:_SIZE] = write_int32(size)
+    return pieces
 
 
-def framed(pieces: list[Piece]) -> list[Piece]:
-    """The size of it all in front, and neighbouring bytes joined."""
-    size = sum(len(piece) if isinstance(piece, bytes) else piece.size for piece in pieces)
-    out: list[Piece] = []
-    held = [write_int32(size)]
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            held.append(piece)
-        else:
-            out += (b"".join(held), piece)
-            held.clear()
-    return [*out, b"".join(held)] if held else out
+def framed(data: bytes) -> bytes:
+    """Its size in front."""
+    return write_int32(len(data)) + data
 
 
 def _unsupported(request: Request) -> bytes:
@@ -165,7 +182,7 @@ def _unsupported(request: Request) -> bytes:
     }
     body: Tree = {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "apiKeys": [row]}
     answer = write_int32(request.correlation_id) + write_struct(API_VERSIONS.response_layout(0), body)
-    return write_int32(len(answer)) + answer
+    return framed(answer)
 
 
 # --- the other side, for tests and measurements -------------------------------------------------------

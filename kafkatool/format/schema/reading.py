@@ -116,7 +116,7 @@ def _nullable_struct(read: Reader, in_tag: bool) -> Reader:
 
 
 def _array_reader(element: Reader, label: str, flexible: bool, nullable: bool) -> Reader:
-    read_count = _compact_length if flexible else read_int32
+    read_count = compact_length if flexible else read_int32
 
     def read_array(buf: bytes, at: int) -> tuple[object, int]:
         count, at = read_count(buf, at)
@@ -135,7 +135,7 @@ def _array_reader(element: Reader, label: str, flexible: bool, nullable: bool) -
 
 
 def _string_reader(label: str, flexible: bool, nullable: bool) -> Reader:
-    read_length = _compact_length if flexible else read_int16
+    read_length = compact_length if flexible else read_int16
 
     def read_string(buf: bytes, at: int) -> tuple[object, int]:
         length, at = read_length(buf, at)
@@ -150,7 +150,7 @@ def _string_reader(label: str, flexible: bool, nullable: bool) -> Reader:
 
 
 def _bytes_reader(label: str, flexible: bool, nullable: bool) -> Reader:
-    read_length = _compact_length if flexible else read_int32
+    read_length = compact_length if flexible else read_int32
 
     def read_bytes(buf: bytes, at: int) -> tuple[object, int]:
         length, at = read_length(buf, at)
@@ -190,7 +190,8 @@ def read_uvarint(buf: bytes, at: int) -> tuple[int, int]:
                          f"converted value: {value & 0xFFFFFFFF:x}")  # fmt: skip
 
 
-def _compact_length(buf: bytes, at: int) -> tuple[int, int]:
+def compact_length(buf: bytes, at: int) -> tuple[int, int]:
+    """Decode the length of a flexible string, bytes or array; -1 for null."""
     value, at = read_uvarint(buf, at)
     # Java's int wraps round.
     return (value - 1 if value > -(1 << 31) else (1 << 31) - 1), at

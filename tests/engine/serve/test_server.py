@@ -14,7 +14,7 @@ import pytest
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import expand
 from kafkatool.engine.serve.answers import Answers, Identity
-from kafkatool.engine.serve.budget import Budget, NoRoom
+from kafkatool.engine.serve.budget import Budget, NoRoom, Share
 from kafkatool.engine.serve.catalog import Choice, make_catalog
 from kafkatool.engine.serve.committed import Committed
 from kafkatool.engine.serve.connections import Limits
@@ -134,11 +134,15 @@ def test_large_requests_are_answered_when_there_is_room_for_them(small: Path) ->
 
 
 def test_room_is_shared_and_waited_for() -> None:
-    budget = Budget(100)
-    budget.take("first", 80, time.monotonic() + 1)
-    with pytest.raises(NoRoom):
-        budget.take("second", 30, time.monotonic() + 0.05)
-    budget.give_back("first")
-    budget.take("second", 1000, time.monotonic() + 1)
-    with pytest.raises(NoRoom):
-        budget.take("third", 1, time.monotonic() + 0.05)
+    budget = Budget(16 << 20)
+    first, second = Share(budget), Share(budget)
+    first.claim(12 << 20)
+    with pytest.raises(NoRoom, match="of --max-memory have left"):
+        budget.take(6 << 20, patience=0.05)
+    threading.Timer(0.2, first.keep, [0]).start()
+    second.claim(12 << 20)
+    assert budget.taken >= 11 << 20
+    with pytest.raises(NoRoom):  # more than there will ever be
+        first.claim(20 << 20)
+    second.keep(0)
+    assert budget.taken == 0
