@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.kafka import peers
 from tests.kafka.broker import Broker
@@ -19,7 +19,7 @@ from tests.memory import MEMORY
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long a test takes says what else the machine does.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}

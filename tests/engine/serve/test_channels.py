@@ -36,7 +36,7 @@ def room(sock: socket.socket) -> int:
 
 def test_large_answers_are_fed_and_small_ones_have_room(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, reader = ends
-    sending, content, got = channel(ours, 20), os.urandom(LARGE), bytearray()
+    sending, content, got = channel(ours, 90), os.urandom(LARGE), bytearray()
 
     def read() -> None:
         while len(got) < LARGE + 1:
@@ -47,7 +47,7 @@ def test_large_answers_are_fed_and_small_ones_have_room(ends: tuple[socket.socke
     sending.send([content])
     fed = room(ours)
     sending.send([b"!"])
-    reading.join(20)
+    reading.join(90)
     assert bytes(got) == content + b"!"
     assert fed < room(ours)
 
