@@ -6,10 +6,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from kafkatool.engine.fs import DiskFile
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.memory import MEMORY
@@ -19,7 +21,7 @@ from tests.memory import MEMORY
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long a test takes says what else the machine does.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
@@ -56,6 +58,22 @@ def any_broker(request: pytest.FixtureRequest) -> Broker:
     name = "newest_broker" if request.param == peers.NEWEST else "oldest_broker"
     broker: Broker = request.getfixturevalue(name)
     return broker
+
+
+@pytest.fixture(autouse=True)
+def no_log_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what a test has left open of the logs that it wrote: thousands of them are one process."""
+    opened: list[DiskFile] = []
+    real = DiskFile.__init__
+
+    def noted(self: DiskFile, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        opened.append(self)
+
+    monkeypatch.setattr(DiskFile, "__init__", noted)
+    yield
+    for file in opened:
+        file.close()
 
 
 @pytest.fixture

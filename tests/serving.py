@@ -18,8 +18,8 @@ from typing import Any, Self
 from kafkatool.format.protocol.apis import BY_NAME
 from kafkatool.format.protocol.frames import read_response, write_request
 
-_START_SECONDS = 60
-_ANSWER_SECONDS = 30
+_START_SECONDS = 120
+_ANSWER_SECONDS = 90
 
 
 class Served:
@@ -154,6 +154,16 @@ class RawClient:
         row = answer["topics"][0]["partitions"][0]
         assert row["errorCode"] == 0, row
         return int(row["offset"])
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the other side, on this host, has read all that was sent."""
+        ours, theirs = self.sock.getsockname()[1], self.sock.getpeername()[1]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            local, remote, _state, queues = line.split()[1:5]
+            if (int(local[-4:], 16), int(remote[-4:], 16)) == (theirs, ours):
+                return int(queues.partition(":")[2], 16) == 0
+        return False
 
     def close(self) -> None:
         self.sock.close()

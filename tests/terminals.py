@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 90.0
 
 
 def is_readable(fd: int, seconds: float) -> bool:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from kafkatool import __version__, cli
 from kafkatool.errors import ExitCode, KafkatoolError
 from kafkatool.format.names import segment_file
 from tests.engine.disk import write_log_dir, write_partition
+from tests.processes import wait_until_open
 
 KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 
@@ -155,9 +155,9 @@ def test_an_interrupt_is_130_and_silent(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*KAFKATOOL, "ls", "--max-rate", "1", str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    time.sleep(1.0)
+    wait_until_open(process.pid, directory)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

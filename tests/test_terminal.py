@@ -25,7 +25,9 @@ KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 ESCAPE = re.compile(rb"\x1b[^A-Za-z]*[A-Za-z]")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 ENVIRONMENT = {
-    name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LC_ALL", "LANG")
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LANG")
 } | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "PYTHONPATH": os.getcwd()}
 
 # Of every shape a few, with the exit codes that they have on the sample, which is damaged.
@@ -138,9 +140,16 @@ def test_no_color_is_no_colour(words: str, place: Path) -> None:
     assert [code for code in COLOUR.findall(terminal.seen) if code not in (b"\x1b[0m", b"\x1b[1m")] == []
 
 
+@pytest.mark.parametrize("kind", ["dumb", None])
 @pytest.mark.parametrize("words", ["verify", "recover", "cache-map"])
-def test_a_dumb_terminal_gets_no_escapes(words: str, place: Path) -> None:
-    code, terminal = in_terminal([words, "sample"], place, TERM="dumb")
+def test_a_terminal_that_is_dumb_or_not_named_gets_no_escapes(
+    words: str, kind: str | None, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind is None:
+        monkeypatch.delitem(ENVIRONMENT, "TERM")
+    else:
+        monkeypatch.setitem(ENVIRONMENT, "TERM", kind)
+    code, terminal = in_terminal([words, "sample"], place)
     assert code == SHAPES[words]
     assert b"\x1b" not in terminal.seen
 

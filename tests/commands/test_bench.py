@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from kafkatool.engine import bench_place
 from kafkatool.engine.bench_compare import compare
 from tests.cli import run
 from tests.engine.test_cache_map import LockedByAnother
+from tests.kafka.librdkafka import wait_until
 
 QUICK = ("--on-live-volume", "--no-limits", "--format", "ndjson")
 
@@ -107,12 +107,11 @@ def test_ctrl_c_ends_with_what_was_measured_and_cleans_up(tmp_path: Path) -> Non
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
-    deadline = time.monotonic() + 20
-    while not list(target.glob("bench-0/*.log")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
+    # Several batches: the first of them has been counted then.
+    several = 1 << 20
+    wait_until(lambda: sum(path.stat().st_size for path in target.glob("bench-0/*.log")) > several, "batches")
     os.killpg(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert 0 < _metrics(stdout)["records in all"] < 500_000
     assert b"stopped early: interrupted" in stderr

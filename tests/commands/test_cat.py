@@ -355,7 +355,7 @@ class Follower:
         self.process.kill()  # it would go on for ever where a test fails
         self.process.communicate()
 
-    def until(self, wanted: bytes, seconds: float = 30) -> None:
+    def until(self, wanted: bytes, seconds: float = 90) -> None:
         def arrived() -> bool:
             assert self.process.stdout is not None
             self.seen += self.process.stdout.read() or b""
@@ -365,7 +365,7 @@ class Follower:
 
     def interrupt(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        _out, err = self.process.communicate(timeout=10)
+        _out, err = self.process.communicate(timeout=60)
         assert b"Traceback" not in err
         return self.process.returncode
 
@@ -409,7 +409,7 @@ def test_a_limit_ends_following(tmp_path: Path) -> None:
         log.plain(5)
         write_log_dir(tmp_path, {0: bytes(log.data)})
         follower.until(b"v1\nv2\nv3\n")
-        assert follower.process.wait(10) == 0
+        assert follower.process.wait(60) == 0
 
 
 # --- a disk that fails --------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class ShellWithCompletion:
         before = len(self._log.read_text().splitlines())
         self.terminal.type(f"{line}\t")
         self.terminal.type("\n")
-        end = time.monotonic() + 20
+        end = time.monotonic() + 90
         while time.monotonic() < end:
             called = self._log.read_text().splitlines()
             if len(called) > before:

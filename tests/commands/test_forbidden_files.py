@@ -40,7 +40,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
             pytest.skip("root may read everything, and there is no setpriv to change that")
         drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     command = [*drop, sys.executable, "-m", "kafkatool", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
 
 
 @pytest.fixture

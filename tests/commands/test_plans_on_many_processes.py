@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +18,9 @@ from tests.cli import Run
 from tests.cli import run as run_here
 from tests.engine.disk import write_partition
 from tests.engine.test_recover_failing_disk import failing
+from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
+from tests.processes import wait_until_open
 from tests.transcripts import mask
 
 PLANNERS = ["rebuild-index", "recover"]
@@ -128,7 +129,7 @@ def forbidden(*arguments: str) -> tuple[int, str, str]:
             pytest.skip("root may read everything, and there is no setpriv to change that")
         drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     command = [*drop, sys.executable, "-m", "kafkatool", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     return done.returncode, mask(done.stdout), mask(done.stderr)
 
 
@@ -171,19 +172,19 @@ def test_an_interrupt_is_130_and_leaves_nobody(command: str, tmp_path: Path) -> 
     process = subprocess.Popen(
         [sys.executable, "-m", "kafkatool", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    children = wait_for_children(process.pid, 3)
+    children = wait_for_readers(process.pid, 3, log_dir)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, b"")
     assert b"applied" not in out
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
 
 
-def wait_for_children(pid: int, count: int) -> list[str]:
+def wait_for_readers(pid: int, count: int, directory: Path) -> list[str]:
+    """So many children, each of which has begun to read."""
     listed = Path(f"/proc/{pid}/task/{pid}/children")
-    deadline = time.monotonic() + 20
-    while len(found := listed.read_text().split()) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(0.3)  # each has begun to read
+    wait_until(lambda: len(listed.read_text().split()) >= count, f"{count} children of {pid}")
+    found = listed.read_text().split()
+    for child in found:
+        wait_until_open(int(child), directory)
     return found

@@ -195,7 +195,7 @@ def on_a_terminal(*words: str, stdout: bool) -> tuple[str, str]:
         while piece := os.read(screen, 1 << 16):
             seen += piece
     os.close(screen)
-    return process.communicate(timeout=60)[0].decode() if not stdout else "", seen.decode()
+    return process.communicate(timeout=120)[0].decode() if not stdout else "", seen.decode()
 
 
 @pytest.mark.parametrize("command", ["stats", "verify"])
@@ -219,7 +219,12 @@ class Screen(io.StringIO):
 
 @pytest.mark.parametrize(
     ("environment", "painted"),
-    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
 )
 def test_severities_have_a_colour_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], painted: bool

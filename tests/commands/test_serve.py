@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import resource
 import shutil
 import socket
 import ssl
@@ -20,6 +21,7 @@ import pytest
 from kafkatool.format.protocol.apis import APIS, BY_NAME
 from kafkatool.format.protocol.frames import write_request
 from tests.cli import run
+from tests.kafka.librdkafka import wait_until
 from tests.serving import RawClient, Served, served
 from tests.serving_logs import large_log_dir
 from tests.transcripts import prepare
@@ -127,7 +129,7 @@ def test_a_directory_that_grows_is_followed_up_to_the_checkpoint(tmp_path: Path)
         assert client.offset("t", -1) == 6
         waiting = threading.Timer(0.5, lambda: _grow(log, made[2], checkpoint))
         waiting.start()
-        answer = client.fetch("t", 6, max_wait_ms=10_000)
+        answer = client.fetch("t", 6, max_wait_ms=60_000)
         assert answer["records"] == made[2]
         with log.open("ab") as file:
             file.write(made[3][:40])
@@ -139,7 +141,9 @@ def test_a_directory_that_grows_is_followed_up_to_the_checkpoint(tmp_path: Path)
 def _grow(log: Path, data: bytes, checkpoint: Path) -> None:
     with log.open("ab") as file:
         file.write(data)
-    checkpoint.write_text("0\n1\nt 0 9\n")
+    new = checkpoint.with_suffix(".tmp")
+    new.write_text("0\n1\nt 0 9\n")
+    new.replace(checkpoint)  # as brokers do it: nobody ever reads half of one
 
 
 def test_offsets_are_kept_in_a_file(sample: Path, tmp_path: Path) -> None:
@@ -309,7 +313,7 @@ def consumed(server: Served, topic: str, **config: object) -> int:
     refusals: list[object] = []
     consumer = Consumer({**settings, "log_level": 0, "error_cb": refusals.append, **config})
     consumer.assign([TopicPartition(topic, 0, 0 if topic != "orders" else 3)])
-    count, deadline = 0, time.monotonic() + 20
+    count, deadline = 0, time.monotonic() + 90
     try:
         while time.monotonic() < deadline and not refusals:
             message = consumer.poll(0.2)
@@ -423,14 +427,14 @@ def test_tls_copies_every_byte_and_never_uses_sendfile(sample: Path, certificate
         config = {"security.protocol": "SSL", "ssl.ca.location": str(certificates / "ca.pem")}
         assert consumed(running, "orders", **config) == 11
         context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
-        plain = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+        plain = socket.create_connection(("127.0.0.1", running.port), timeout=60)
         with RawClient(0, sock=context.wrap_socket(plain, server_hostname="localhost")) as client:
             assert client.fetch("orders", 3)["records"]
-        ask_in_the_clear = running.client()
-        ask_in_the_clear.send("api_versions", 0)
-        with pytest.raises((EOFError, ConnectionError)):
-            # What comes back, if anything, is an alert of TLS and no answer.
-            assert not ask_in_the_clear.receive_frame()
+        with running.client() as in_the_clear:
+            in_the_clear.send("api_versions", 0)
+            with pytest.raises((EOFError, ConnectionError)):
+                # What comes back, if anything, is an alert of TLS and no answer.
+                assert not in_the_clear.receive_frame()
         assert running.stop() == 0
         assert running.summary["bytes_by_sendfile"] == 0
         assert running.summary["bytes_by_copy"] > 1000
@@ -458,13 +462,16 @@ def test_with_mutual_tls_a_certificate_names_the_reader(
     with served(*words, sample) as running:
         assert consumed(running, "orders", **authority, **own) == 11
         context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
-        bare = socket.create_connection(("127.0.0.1", running.port), timeout=10)
-        nobody = RawClient(0, sock=context.wrap_socket(bare, server_hostname="localhost"))
-        with pytest.raises((EOFError, OSError)):
+        bare = socket.create_connection(("127.0.0.1", running.port), timeout=60)
+        with (
+            RawClient(0, sock=context.wrap_socket(bare, server_hostname="localhost")) as nobody,
+            pytest.raises((EOFError, OSError)),
+        ):
             nobody.call("metadata", 8, topics=None)
         context.load_cert_chain(certificates / "client.pem", certificates / "client.key")
-        known = socket.create_connection(("127.0.0.1", running.port), timeout=10)
-        check_bob(RawClient(0, sock=context.wrap_socket(known, server_hostname="localhost")), ("orders",))
+        known = socket.create_connection(("127.0.0.1", running.port), timeout=60)
+        with RawClient(0, sock=context.wrap_socket(known, server_hostname="localhost")) as client:
+            check_bob(client, ("orders",))
 
 
 # --- what ends a connection, and nothing else ---------------------------------------------------------
@@ -509,16 +516,31 @@ def test_requests_sent_at_once_are_answered_in_order(server: Served) -> None:
         assert numbers == list(wanted)
 
 
-def test_connections_above_the_limits_are_refused_and_idle_ones_closed(sample: Path) -> None:
-    with served("--max-connections-per-address", "5", "--idle-timeout", "1", sample) as running:
+def test_connections_above_the_limit_are_refused(sample: Path) -> None:
+    with served("--max-connections-per-address", "5", sample) as running:
         held = [running.client() for _ in range(5)]
         for client in held:
             client.call("api_versions", 0)
-        one_more = running.client()
-        with pytest.raises((EOFError, ConnectionError)):
+        with running.client() as one_more, pytest.raises((EOFError, ConnectionError)):
             one_more.call("api_versions", 0)
-        time.sleep(1.3)
         for client in held:
+            client.call("api_versions", 0)
+            client.close()
+        wait_until(lambda: _is_let_in(running), "room for another")
+
+
+def _is_let_in(server: Served) -> bool:
+    try:
+        ask(server)
+    except (EOFError, ConnectionError):
+        return False
+    return True
+
+
+def test_idle_connections_are_closed(sample: Path) -> None:
+    with served("--idle-timeout", "1", sample) as running:
+        with running.client() as client:
+            client.call("api_versions", 0)
             with pytest.raises((EOFError, ConnectionError)):
                 client.receive_frame()
         ask(running)
@@ -546,13 +568,25 @@ def test_a_reader_that_takes_nothing_holds_up_nobody_and_costs_no_memory(tmp_pat
         start = time.monotonic()
         with running.client() as client:
             assert len(client.fetch("big", 0, max_bytes=1 << 20)["records"]) > 1_000_000
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 30
         assert running.memory - before < 30 << 20
         for client in slow:
             client.close()
 
 
-def test_a_thousand_connections_are_served(sample: Path) -> None:
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Room for two thousand, in this process and in those that it starts: 1,024 are usual."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2048 if hard == resource.RLIM_INFINITY else min(2048, hard)
+    if wanted < 2048:
+        pytest.skip("no process may have so many files open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_thousand_connections_are_served(sample: Path, many_descriptors: None) -> None:
     with served(sample) as running:
         held = [running.client() for _ in range(1000)]
         for client in held:
@@ -570,26 +604,25 @@ def test_it_ends_in_order_while_clients_wait(sample: Path) -> None:
         asked = {"partition": 0, "fetchOffset": 14, "partitionMaxBytes": 100}
         topics = [{"topic": "orders", "partitions": [asked]}]
         client.send("fetch", 11, maxWaitMs=30_000, minBytes=1, maxBytes=100, isolationLevel=0, topics=topics)
-        time.sleep(0.3)
+        wait_until(lambda: client.is_heard, "the server to have the request")
         start = time.monotonic()
         assert running.stop() == 0
-        assert time.monotonic() - start < 4
+        assert time.monotonic() - start < 20, "it waits for no 30 seconds"
         assert client.receive("fetch", 11)["responses"][0]["partitions"][0]["errorCode"] == 0
+        client.close()
 
 
 def test_the_counters_can_be_read_by_prometheus(server: Served) -> None:
     ask(server)
     sent = re.compile(r'^kafkatool_serve_sent_bytes_total\{by="sendfile"\} [1-9]', re.MULTILINE)
-    deadline = time.monotonic() + 10
-    while not sent.search(counters(server)):  # a client may have its answer before that is counted
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # A client may have its answer before that is counted.
+    wait_until(lambda: bool(sent.search(counters(server))), "the bytes to be counted")
     assert re.search(r'^kafkatool_serve_requests_total\{api="fetch"\} [1-9]', counters(server), re.MULTILINE)
 
 
 def counters(server: Served) -> str:
     url = f"http://127.0.0.1:{server.row['metrics_port']}/metrics"
-    text: str = urllib.request.urlopen(url, timeout=10).read().decode()
+    text: str = urllib.request.urlopen(url, timeout=60).read().decode()
     return text
 
 
@@ -633,7 +666,7 @@ def fuzz(server: Served, count: int, seed: int) -> None:
         several = [next(made) for _ in range(chance.randint(1, 8))]
         sent += len(several)
         data = b"".join(several)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
             try:
                 if chance.random() < 0.2:
                     for at in range(0, len(data), 7):

@@ -30,11 +30,16 @@ def resident_pages(path: Path) -> bytes:
         os.close(fd)
 
 
+def evict_or_skip(path: Path) -> None:
+    """Nothing of it is in memory then; what lies in memory only cannot be evicted."""
+    evict(path)
+    if any(resident_pages(path)):
+        pytest.skip("this file system does not evict (tmpfs?)")
+
+
 def make_cold_file(directory: Path, size: int) -> Path:
     """A file on a disk, none of it in memory; skips where that cannot be had."""
     path = directory / "cold"
     path.write_bytes(os.urandom(size))
-    evict(path)
-    if any(resident_pages(path)):
-        pytest.skip("this file system does not evict (tmpfs?)")
+    evict_or_skip(path)
     return path

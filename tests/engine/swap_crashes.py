@@ -54,6 +54,7 @@ def crashed_swaps(done: Compacted, partition: Path, topic: str, tmp_path: Path) 
                 continue
             left = disk.survivors(tmp_path / f"left-{number}-{at}", keep=keep, tear=tear)
             yield Crash(disk.operations[-1], way, left / "logs" / partition.name)
+        disk.close()
         shutil.rmtree(root)
         number += 1
 

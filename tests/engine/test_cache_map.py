@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -246,6 +247,7 @@ def test_what_memory_has_free_is_less_than_all_of_it(tmp_path: Path) -> None:
 
 def test_the_files_of_a_process_are_those_it_has_open(partition: Path) -> None:
     log, gone = _logs(partition)[0], partition / "00000000000000000077.log"
+    gc.collect()
     _, deleted_before = open_kafka_files(os.getpid())  # whatever other tests have left open
     with log.open("rb"), (partition / "notes.txt").open("w"), gone.open("wb"):
         gone.unlink()

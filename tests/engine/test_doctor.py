@@ -308,7 +308,8 @@ def test_a_group_may_be_enough_and_a_checkpoint_need_not_be_writable(open_dir: P
 def test_indexes_of_old_segments_matter_only_when_they_are_read(open_dir: Path) -> None:
     log_of(open_dir, 0, ".index").chmod(0)
     assert [found.effect for found in denied(open_dir)] == [Effect.REFUSE]
-    (open_dir / MARK).touch(0o666)
+    (open_dir / MARK).touch()
+    (open_dir / MARK).chmod(0o666)
     assert [found.effect for found in denied(open_dir)] == [Effect.NOTE]
 
 

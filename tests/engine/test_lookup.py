@@ -15,7 +15,7 @@ from kafkatool.format.time_index import write_entries as write_times
 from tests.logs import LOG, TIME, batches, offsets, write_log
 
 GUEST = Guest(cache_keep=True)
-ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 COUNT = 40
 
 

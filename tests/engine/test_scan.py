@@ -15,7 +15,7 @@ from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.logs import TIME, batches, offsets, walk, write_log
 
-ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 LOG = b"".join(batches(6))
 ENDS = [len(b"".join(batches(6)[:count])) for count in range(7)]
 

@@ -282,7 +282,7 @@ def test_any_number_of_workers_gives_the_same_answer(log: Path, jobs: int, every
     assert fingerprint(walked(log, cuts, jobs)) == fingerprint(walked(log, []))
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cuts_and_any_damage_give_the_same_answer(
     log: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

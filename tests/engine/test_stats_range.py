@@ -26,7 +26,9 @@ from tests.logs import LOG, TIME, batches, write_log
 
 __all__ = ["log"]  # a fixture: every kind of batch, with gaps and times that go back
 
-QUICK = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 offsets = st.none() | st.integers(-1, 620)
 times = st.none() | st.integers(TIME - 1, TIME + 52_000)
 ranges = st.builds(Range, offsets, offsets, times, times)

@@ -61,7 +61,7 @@ def test_splits_are_cut_at_index_entries_and_cover_everything(log: Path) -> None
     assert (splits[0].start, splits[-1].end) == (0, log.stat().st_size)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cuts_and_any_damage_give_the_same_answer(
     log: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

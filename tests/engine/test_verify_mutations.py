@@ -17,7 +17,7 @@ from tests.engine.partitions_to_verify import aborted_transaction, batch, findin
 from tests.mutations import mutated
 
 QUICK, LONG = 300, 10_000
-SLOWEST = 5.0
+SLOWEST = 60.0
 """Seconds for a segment of some kilobytes, on a machine that does other things too."""
 
 

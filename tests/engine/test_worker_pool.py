@@ -40,6 +40,11 @@ def fail(kind: str) -> None:
     raise {"value": ValueError("no"), "format": Truncated("a field", 3, expected=8, found=2)}[kind]
 
 
+def sleep_until_there(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
 def double(data: bytes) -> bytes:
     return data + data
 
@@ -70,11 +75,12 @@ def test_what_is_raised_there_is_raised_here(jobs: int) -> None:
         assert isinstance(raised(pending[1]), KafkatoolError)
 
 
-def test_what_is_cancelled_does_not_begin() -> None:
+def test_what_is_cancelled_does_not_begin(tmp_path: Path) -> None:
     with workers(2) as pool:
-        busy = [pool.submit(time.sleep, 0.2) for _ in range(2)]
+        busy = [pool.submit(sleep_until_there, tmp_path / "go on") for _ in range(2)]
         late = pool.submit(os.getpid)
         late.cancel()
+        (tmp_path / "go on").touch()
         finished(pool, busy)
         assert not late.is_done
 
@@ -123,8 +129,8 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> N
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     os.kill(process.pid, how)
-    process.wait(20)
-    deadline = time.monotonic() + 10
+    process.wait(60)
+    deadline = time.monotonic() + 60
     while _group_lives(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _group_lives(process.pid)

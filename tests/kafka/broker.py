@@ -18,7 +18,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +29,9 @@ from tests.kafka import class_archive, peers
 from tests.kafka.java_client import JavaClient
 from tests.kafka.librdkafka import Librdkafka
 
-_START_SECONDS = 60
-_STOP_SECONDS = 30
+# Of a broker that does what it should, nobody waits for the end of these.
+_START_SECONDS = 180
+_STOP_SECONDS = 120
 
 # Small, quick and quiet: one replica and one partition of everything internal, no waiting at start.
 _DEFAULTS: dict[str, str] = {
@@ -265,7 +267,26 @@ def _of_release(version: str) -> dict[str, str]:
 
 # Below those that the system hands out: a client that connects meanwhile never sits on a port of ours.
 _PORTS = range(10_000, 32_000)
-_ports_to_try = iter(random.Random(os.getpid()).sample(_PORTS, len(_PORTS)))
+_BLOCK = 50
+_blocks_to_try = iter(random.Random(os.getpid()).sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK))
+
+
+def _own_ports() -> Iterator[int]:
+    """Ports that no other process of tests is told: a broker that is not up yet, or down, holds none.
+
+    A block of them belongs to whoever has bound its name, as long as that process lives.
+    """
+    with ExitStack() as held:
+        for first in _blocks_to_try:
+            name = held.enter_context(socket.socket(socket.AF_UNIX))
+            try:
+                name.bind(f"\0kafkatool-tests-ports-{first}")
+            except OSError:
+                continue
+            yield from range(first, first + _BLOCK)
+
+
+_ports_to_try = _own_ports()
 
 
 def free_ports(count: int) -> list[int]:

@@ -137,7 +137,7 @@ class Cluster(Serving):
             now, isr = placed
             return leader in (None, now) and (in_sync is None or set(in_sync) == isr)
 
-        wait_until(settled, f"{topic}: leader {leader}, in sync {in_sync}", 40)
+        wait_until(settled, f"{topic}: leader {leader}, in sync {in_sync}")
 
     def _request(self, node: Node, api: str, data: Mapping[str, object]) -> None:
         address = {"bootstrap.servers": node.bootstrap}

@@ -6,8 +6,10 @@ import asyncio
 import base64
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +17,8 @@ from tests.kafka import peers
 from tests.kafka.dump_tool import environment, java_command
 
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-_SECONDS = 60
+_SECONDS = 120
+_MORE_SECONDS = 0.5
 _KAFKAJS = Path(__file__).with_name("kafkajs_consumer.js")
 
 
@@ -124,29 +127,60 @@ async def _aiokafka(bootstrap: str, topic: str, partitions: int, committed: bool
 
 def kafkajs(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[Seen]:
     """As a group of one: it has no other mode."""
-    return run_kafkajs(bootstrap, f"js-{topic}-{committed}-{time.time_ns()}", topic, committed, idle_ms=1500)
+    group, wanted = (
+        f"js-{topic}-{committed}-{time.time_ns()}",
+        confluent(bootstrap, topic, partitions, committed),
+    )
+    return run_kafkajs(bootstrap, group, topic, committed, members=1, wanted=len(wanted))
 
 
-def run_kafkajs(bootstrap: str, group: str, topic: str, committed: bool, *, idle_ms: int) -> list[Seen]:
+def run_kafkajs(
+    bootstrap: str, group: str, topic: str, committed: bool, *, members: int, wanted: int
+) -> list[Seen]:
+    """What so many members read between them: as many as wanted, and what comes then."""
     node, folder = peers.require_kafkajs()
-    words = [node, str(_KAFKAJS), bootstrap, group, topic, str(int(committed)), str(idle_ms)]
+    words = [node, str(_KAFKAJS), bootstrap, group, topic, str(int(committed))]
     env = {**environment(), "NODE_PATH": str(folder), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
-    done = subprocess.run(words, capture_output=True, timeout=_SECONDS, env=env)
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    rows = []
-    for line in done.stdout.decode().splitlines():
-        row = json.loads(line)
-        key, value = (None if row[name] is None else base64.b64decode(row[name]) for name in ("key", "value"))
-        rows.append(Seen(row["partition"], int(row["offset"]), int(row["timestamp"]), key, value))
-    return sorted(rows)
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    lines: list[bytes] = []
+    with ExitStack() as stack:
+        running = [stack.enter_context(subprocess.Popen(words, env=env, **piped)) for _ in range(members)]  # type: ignore[call-overload]
+        readers = [threading.Thread(target=lines.extend, args=(one.stdout,)) for one in running]
+        for one, reader in zip(running, readers, strict=True):
+            stack.callback(one.kill)
+            reader.start()
+        deadline = time.monotonic() + _SECONDS
+        while len(lines) < wanted and time.monotonic() < deadline and not any(map(_has_ended, running)):
+            time.sleep(0.05)
+        time.sleep(_MORE_SECONDS)
+        for one in running:
+            one.stdin.close()
+        errors = [one.stderr.read().decode()[-2000:] for one in running]
+        for reader in readers:
+            reader.join()
+        assert [one.wait(_SECONDS) for one in running] == [0] * members, errors
+    return sorted(map(_of_kafkajs, lines))
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is not None
+
+
+def _of_kafkajs(line: bytes) -> Seen:
+    row = json.loads(line)
+    key, value = (None if row[name] is None else base64.b64decode(row[name]) for name in ("key", "value"))
+    return Seen(row["partition"], int(row["offset"]), int(row["timestamp"]), key, value)
 
 
 def java_console(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[Seen]:
+    """It cannot tell where a topic ends: another client can."""
     isolation = "read_committed" if committed else "read_uncommitted"
-    return run_java_console(bootstrap, topic, "--from-beginning", "--isolation-level", isolation)
+    count = len(confluent(bootstrap, topic, partitions, committed))
+    options = ("--from-beginning", "--isolation-level", isolation, "--max-messages", str(count))
+    return run_java_console(bootstrap, topic, *options, idle_ms=1000 * _SECONDS // 2)
 
 
-def run_java_console(bootstrap: str, topic: str, *options: str, idle_ms: int = 8000) -> list[Seen]:
+def run_java_console(bootstrap: str, topic: str, *options: str, idle_ms: int = 20_000) -> list[Seen]:
     peers.require_kafka(peers.NEWEST)
     shown = [f"print.{name}=true" for name in ("partition", "offset", "timestamp", "key")]
     words = [*java_command(peers.NEWEST), CONSOLE_CONSUMER, "--bootstrap-server", bootstrap, "--topic", topic]

@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from tests.kafka import peers
 from tests.kafka.dump_tool import environment, java_command
-from tests.kafka.librdkafka import Record
+from tests.kafka.librdkafka import Record, wait_for_markers
 
 _SOURCES = Path(__file__).parent / "java"
 
@@ -97,8 +97,13 @@ class JavaClient:
     def transactions(
         self, topic: str, script: Sequence[tuple[str, Any]], *, partition: int = 0, **config: object
     ) -> None:
-        """A script of ("begin", None), ("send", records), ("offsets", group), ("commit"|"abort", None)."""
+        """A script of ("begin", None), ("send", records), ("offsets", group), ("commit"|"abort", None).
+
+        When it returns, the markers of all that was ended are in the log.
+        """
         self._run(topic, partition, script, config)
+        if script and script[-1][0] in ("commit", "abort"):
+            wait_for_markers(self.bootstrap, str(config["transactional_id"]))
 
     def consume(self, topic: str, count: int, **config: object) -> list[Record]:
         """The next `count` records as a member of a group; the offsets are committed when it leaves."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-_SECONDS = 20
+from tests.kafka.transaction_state import has_ended
+
+# Waiting costs nothing where what is waited for comes; a busy machine may take long.
+_SECONDS = 90
 
 
 class Record(NamedTuple):
@@ -35,7 +38,7 @@ def _library() -> Any:
 
 
 class Librdkafka:
-    """Short time-outs everywhere: a broker can be started and serve nothing."""
+    """Time-outs everywhere: a broker can be started and serve nothing."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -113,16 +116,30 @@ class Librdkafka:
         partition: int = 0,
         **config: object,
     ) -> None:
-        """One transaction of several batches: committed, aborted, or (None) left open."""
-        producer = self._producer({"transactional_id": transactional_id, **config})
-        producer.init_transactions(_SECONDS)
+        """One transaction of several batches: committed, aborted, or (None) left open.
+
+        When it returns, the markers are in the log. One that is left open does not run out meanwhile.
+        """
+        timed = {"transaction_timeout_ms": 600_000, **config}
+        producer = self.transactional_producer(transactional_id, **timed)
         producer.begin_transaction()
         for step in steps:
             for record in step:
                 self._send(producer, topic, partition, record)
             _flushed(producer)
         if commit is not None:
-            (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
+            self.end_transaction(producer, transactional_id, commit=commit)
+
+    def transactional_producer(self, transactional_id: str, **config: object) -> Any:
+        """A producer of librdkafka's own that may begin a transaction."""
+        producer = self._producer({"transactional_id": transactional_id, **config})
+        producer.init_transactions(_SECONDS)
+        return producer
+
+    def end_transaction(self, producer: Any, transactional_id: str, *, commit: bool) -> None:
+        """End what it has begun, and wait until the markers are in the log."""
+        (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
+        wait_for_markers(self.bootstrap, transactional_id)
 
     def consume(
         self, topic: str, count: int, *, partition: int = 0, offset: int = 0, **config: object
@@ -179,11 +196,10 @@ class Librdkafka:
         """By partition: its log start and its high watermark."""
         consumer = _library().Consumer({**self._common(), "group.id": "kafkatool-tests"})
         try:
+            places = {number: _library().TopicPartition(topic, number) for number in partitions}
             return {
-                number: consumer.get_watermark_offsets(
-                    _library().TopicPartition(topic, number), timeout=_SECONDS
-                )
-                for number in partitions
+                number: _answered(partial(consumer.get_watermark_offsets, place, timeout=_SECONDS))
+                for number, place in places.items()
             }
         finally:
             consumer.close()
@@ -195,8 +211,10 @@ class Librdkafka:
         try:
             # A request holds a partition only once, so there is one for every time.
             found = [
-                consumer.offsets_for_times([partition(topic, 0, time)], timeout=_SECONDS)[0].offset
-                for time in times_ms
+                _answered(partial(consumer.offsets_for_times, [partition(topic, 0, at)], timeout=_SECONDS))[
+                    0
+                ].offset
+                for at in times_ms
             ]
             return [offset if offset >= 0 else None for offset in found]
         finally:
@@ -206,7 +224,7 @@ class Librdkafka:
         self.__dict__.pop("_admin", None)
 
     def _common(self) -> dict[str, object]:
-        return {"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 10_000}
+        return {"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 30_000}
 
     @cached_property
     def _admin(self) -> Any:
@@ -214,7 +232,7 @@ class Librdkafka:
         return _library().admin.AdminClient(self._common())
 
     def _producer(self, config: Mapping[str, object]) -> Any:
-        settings = {"linger.ms": 200, "message.timeout.ms": 15_000, "enable.idempotence": True}
+        settings = {"linger.ms": 200, "message.timeout.ms": 60_000, "enable.idempotence": True}
         return _library().Producer({**self._common(), **settings, **_dotted(config)})
 
     def _send(self, producer: Any, topic: str, partition: int, record: Record) -> None:
@@ -252,6 +270,11 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = _SECON
         time.sleep(0.05)
 
 
+def wait_for_markers(bootstrap: str, transactional_id: str) -> None:
+    """Wait until a transaction that was committed or aborted has ended on the broker too."""
+    wait_until(lambda: has_ended(bootstrap, transactional_id), f"the markers of {transactional_id}")
+
+
 def _dotted(config: Mapping[str, object]) -> dict[str, object]:
     return {name.replace("_", "."): value for name, value in config.items()}
 
@@ -264,6 +287,18 @@ def _results(futures: Mapping[object, Any]) -> None:
 def _delivered(error: object, _message: object) -> None:
     if error is not None:
         raise RuntimeError(f"not delivered: {error}")
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
+    """What a broker answers; one that has only just started may not know yet that it leads."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            return ask()
+        except _library().KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _flushed(producer: Any) -> None:

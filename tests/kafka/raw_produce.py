@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _PRODUCE, _VERSION = 0, 7
 _FIRST_TRANSACTIONAL = 3
-_SECONDS = 20
+_SECONDS = 60
 
 
 class Appended(NamedTuple):
@@ -25,19 +25,24 @@ def raw_produce(
 
     Versions below 3 are those of clients that wrote messages of magic 0 and 1.
     """
-    host, port = bootstrap.split(":")
     body = struct.pack(">hhi", _PRODUCE, version, 1) + _string("kafkatool")
     if version >= _FIRST_TRANSACTIONAL:
         body += struct.pack(">h", -1)
     body += struct.pack(">hi", -1, 10_000)
     body += struct.pack(">i", 1) + _string(topic)
     body += struct.pack(">iii", 1, partition, len(batch)) + batch
+    answer = exchange(bootstrap, body)
+    # correlation id, one topic with its name, one partition with its number, then what we want
+    return Appended(*struct.unpack_from(">hq", answer, 4 + 4 + 2 + len(topic) + 4 + 4))
+
+
+def exchange(address: str, body: bytes) -> bytes:
+    """Send one request; the body of the answer."""
+    host, port = address.split(":")
     with socket.create_connection((host, int(port)), timeout=_SECONDS) as stream:
         stream.sendall(struct.pack(">i", len(body)) + body)
         (size,) = struct.unpack(">i", _read(stream, 4))
-        answer = _read(stream, size)
-    # correlation id, one topic with its name, one partition with its number, then what we want
-    return Appended(*struct.unpack_from(">hq", answer, 4 + 4 + 2 + len(topic) + 4 + 4))
+        return _read(stream, size)
 
 
 def _string(text: str) -> bytes:
@@ -49,6 +54,6 @@ def _read(stream: socket.socket, count: int) -> bytes:
     while len(parts) < count:
         part = stream.recv(count - len(parts))
         if not part:
-            raise EOFError("the broker closed the connection")
+            raise ConnectionError("the broker closed the connection")
         parts += part
     return parts

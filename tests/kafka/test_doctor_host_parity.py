@@ -78,7 +78,7 @@ def goes_offline(broker: Broker, directory: Path) -> bool:
     broker.start()
     try:
         with suppress(TimeoutError):
-            wait_until(is_out, "an offline directory", 8)
+            wait_until(is_out, "an offline directory")
         return is_out()
     finally:
         broker.kill()

@@ -48,7 +48,7 @@ def laid_over(path: Path, mount: Path, bad: tuple[int, int]) -> Iterator[None]:
 def killed(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A killed broker with two log directories; all but the last segment of a partition is flushed."""
     peers.require_kafka(request.param)
-    settings = {"log.index.size.max.bytes": "1200", "log.initial.task.delay.ms": "60000"}
+    settings = {"log.index.size.max.bytes": "1200", "log.initial.task.delay.ms": "3600000"}
     with Broker(request.param, settings, log_dirs=2) as broker:
         broker.client.create_topic(TOPIC, small_segments(broker.version, 20_000), partitions=2)
         for partition in range(2):

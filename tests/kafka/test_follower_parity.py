@@ -7,7 +7,6 @@ their age less a random time, it rolls elsewhere than its leader; and it cleans 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -70,14 +69,15 @@ def test_leader_and_follower_delete_what_was_foretold_of_each(cluster: Cluster, 
     for topic in retention.SENTINELS:
         cluster.create_topic(topic, [1, 2], retention.ENDLESS)
         retention.send(cluster.nodes[1], topic, write_batch([NewRecord(b"k", b"v", 1)]))
-    time.sleep(1)  # until the checkpoints have been written
+    for node in cluster.nodes.values():
+        retention.wait_for_checkpoints(node, (one.topic for one in workloads))
     homes = {log_dir: node for node in cluster.nodes.values() for log_dir in node.log_dirs}
     for number, log_dir in enumerate(homes):
         shutil.copytree(log_dir, tmp_path / str(number), ignore=shutil.ignore_patterns("*.tmp"))
     for topic, config in wanted.items():
         cluster.client.alter_config(topic, config)
     for node in cluster.nodes.values():
-        retention.wait_for_two_checks(node)
+        retention.wait_for_two_checks(node, [1, 2])
     deleted = 0
     for number, (log_dir, node) in enumerate(homes.items()):
         sources = retention.read_sources(node.log_dirs, node)

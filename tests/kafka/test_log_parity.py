@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +43,7 @@ from kafkatool.format.schema.control import write_end_marker
 from tests.engine.test_log_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker import Broker
-from tests.kafka.librdkafka import Record
+from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.raw_produce import Appended, raw_produce
 from tests.kafka.test_broker_log_parity import requests as old_requests
 
@@ -140,13 +139,14 @@ def release_settings(settings: dict[str, str], version: str) -> dict[str, str]:
 
 def produce(broker: Broker, topic: str, batch: bytes, version: int = 7) -> Appended:
     """The broker's answer, once it knows that it leads."""
-    answer = raw_produce(broker.bootstrap, topic, batch, version=version)
-    for _ in range(200):
-        if answer.error not in NOT_YET:
-            break
-        time.sleep(0.05)
-        answer = raw_produce(broker.bootstrap, topic, batch, version=version)
-    return answer
+    answers: list[Appended] = []
+
+    def answered() -> bool:
+        answers.append(raw_produce(broker.bootstrap, topic, batch, version=version))
+        return answers[-1].error not in NOT_YET
+
+    wait_until(answered, f"the broker to lead {topic}")
+    return answers[-1]
 
 
 def our_answer(log: Log, batch: bytes, now_ms: int) -> tuple[int, int]:

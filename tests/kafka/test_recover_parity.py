@@ -138,7 +138,9 @@ def write_checkpoints(log_dir: Path, logs: list[Killed]) -> None:
 def killed(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A broker that was killed, its log spread over all partitions; the log directory is not damaged yet."""
     peers.require_kafka(request.param)
-    with Broker(request.param, {"log.initial.task.delay.ms": "60000"}) as broker:
+    # Nothing happens behind our back: no checkpoint is written, nothing marked as deleted is unlinked.
+    calm = {"log.initial.task.delay.ms": "3600000", "log.segment.delete.delay.ms": "3600000"}
+    with Broker(request.param, calm) as broker:
         fill(broker)
         broker.kill()
         write_checkpoints(broker.log_dir, spread(broker.log_dir))

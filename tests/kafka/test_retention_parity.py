@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,14 +30,14 @@ from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.source import Guest
 from kafkatool.format.batch import NewRecord, write_batch
-from kafkatool.format.checkpoint import read_leader_epochs
+from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release
 from kafkatool.format.schema.remote_log_metadata import metadata_partition
 from kafkatool.format.uuids import parse_uuid
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.cluster import Cluster
-from tests.kafka.librdkafka import Librdkafka, wait_until
+from tests.kafka.librdkafka import Librdkafka, Record, wait_until
 from tests.kafka.making.logs import small_segments
 from tests.kafka.making.tiered import PROPERTIES as TIERED
 from tests.kafka.raw_produce import raw_produce
@@ -47,7 +47,12 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("retention")]
 GUEST = Guest(cache_keep=True)
 MINUTE_MS = 60_000
 BATCH = len(write_batch([NewRecord(b"k0", b"v" * 100, 1 << 40)]))
+KEPT = {
+    # What is deleted keeps its name with .deleted behind it for longer than any test takes.
+    "log.segment.delete.delay.ms": "3600000",
+}
 HELD_OFF = {
+    **KEPT,
     # The first check comes after a delay of its own, whatever the interval is.
     "log.initial.task.delay.ms": "3600000",
     "log.retention.check.interval.ms": "3600000",
@@ -56,6 +61,7 @@ HELD_OFF = {
     "log.flush.start.offset.checkpoint.interval.ms": "200",
 }
 CHECKING = {
+    **KEPT,
     "log.initial.task.delay.ms": "500",
     "log.retention.check.interval.ms": "1000",
     "log.cleaner.enable": "true",
@@ -136,13 +142,7 @@ class Workload:
 
 def send(broker: Broker, topic: str, batch: bytes) -> None:
     """A broker may be the leader before it knows that it is."""
-    wait_until(lambda: raw_produce(broker.bootstrap, topic, batch).error == 0, f"{topic} to take a batch", 20)
-
-
-def end_offset(broker: Broker, topic: str) -> int | None:
-    with suppress(Exception):  # the library's own, for a broker that has only just started
-        return broker.client.end_offset(topic)
-    return None
+    wait_until(lambda: raw_produce(broker.bootstrap, topic, batch).error == 0, f"{topic} to take a batch")
 
 
 def names(directory: Path, *suffixes: str) -> set[str]:
@@ -175,12 +175,53 @@ def left_of(judged: Judged) -> set[str]:
     return {f"{base:020d}.log" for base in bases}
 
 
-def wait_for_two_checks(broker: Broker) -> None:
-    """Until both who delete have been at it, and some more."""
-    for topic in SENTINELS:
-        directory = next(one / f"{topic}-0" for one in broker.log_dirs if (one / f"{topic}-0").exists())
-        wait_until(lambda at=directory: f"{0:020d}.log" not in names(at, ".log"), f"the end of {topic}", 30)  # type: ignore[misc]
-    time.sleep(2.5)
+def wait_for_two_checks(broker: Broker, replicas: list[int] | None = None) -> None:
+    """Until both who delete have been through all logs twice: they come to later topics later."""
+    wait_until_deleted(broker, list(SENTINELS))
+    for number in range(2):
+        later = {f"{topic}-{number}-{broker.pid}": policy for topic, policy in SENTINELS.items()}
+        for topic, policy in later.items():
+            config = {"retention.ms": "1", "cleanup.policy": policy}
+            broker.client.create_topic(topic, config, replicas=replicas)
+            broker.client.produce(topic, [Record(b"k", b"v", timestamp_ms=1)])
+        wait_until_deleted(broker, list(later))
+
+
+def wait_until_deleted(broker: Broker, topics: list[str]) -> None:
+    """Until the first segment of each is gone."""
+    for topic in topics:
+        directory = home(broker, topic)
+        wait_until(lambda at=directory: f"{0:020d}.log" not in names(at, ".log"), f"the end of {topic}")  # type: ignore[misc]
+
+
+def home(broker: Broker, topic: str) -> Path:
+    """The directory of its only partition; a topic is there a little before that."""
+    places = [one / f"{topic}-0" for one in broker.log_dirs]
+    wait_until(lambda: any(one.exists() for one in places), f"the directory of {topic}")
+    return next(one for one in places if one.exists())
+
+
+def wait_for_checkpoints(broker: Broker, topics: Iterable[str], *, with_starts: bool = False) -> None:
+    """Until the disk knows what is committed and, if asked, where the logs begin."""
+    for topic in topics:
+        directory = home(broker, topic)
+        low, high = broker.client.watermarks(topic, [0])[0]
+
+        def written(at: Path = directory, of: str = topic, low: int = low, high: int = high) -> bool:
+            if checkpointed(at, "replication-offset-checkpoint", of) != high:
+                return False
+            base = min(int(name[:20]) for name in names(at, ".log"))
+            # A log that begins with its first segment has no line.
+            starts = checkpointed(at, "log-start-offset-checkpoint", of)
+            return not with_starts or max(base, starts or 0) >= low
+
+        wait_until(written, f"the checkpoints of {topic}")
+
+
+def checkpointed(directory: Path, name: str, topic: str) -> int | None:
+    path = directory.parent / name
+    entries = read_offset_checkpoint(path.read_bytes()) if path.exists() else []
+    return next((one.offset for one in entries if one.topic == topic), None)
 
 
 def fill(broker: Broker, workloads: list[Workload]) -> None:
@@ -190,7 +231,6 @@ def fill(broker: Broker, workloads: list[Workload]) -> None:
     for topic, policy in SENTINELS.items():
         broker.client.create_topic(topic, {"retention.ms": "1", "cleanup.policy": policy})
         send(broker, topic, old)
-    time.sleep(1)  # until the checkpoints have been written
 
 
 def compare(broker: Broker, copy: Path, foretold: dict[str, Judged], *, was_clean: bool) -> set[Rule]:
@@ -225,6 +265,8 @@ def run(version: str, seeds: range, copy: Path, *, was_clean: bool, serve: bool 
             time.sleep(5)  # until its first check, of nothing, is over
         workloads = [Workload(seed, version) for seed in seeds]
         fill(broker, workloads)
+        if not was_clean:
+            wait_for_checkpoints(broker, (one.topic for one in workloads), with_starts=True)
         (broker.stop if was_clean else broker.kill)()
         for workload in workloads:
             workload.age_files(broker.log_dir)
@@ -252,7 +294,7 @@ def serve_what_is_left(broker: Broker, copy: Path, foretold: dict[str, Judged]) 
         topic = directory.rpartition("-")[0]
         if not topic.startswith("__"):
             end = judged.facts.log_end
-            wait_until(lambda at=topic, to=end: end_offset(broker, at) == to, f"{topic} to end at {end}", 20)  # type: ignore[misc]
+            assert broker.client.end_offset(topic) == end, topic
             assert names(broker.log_dir / directory, ".log") == left_of(judged)
             assert names(broker.log_dir / directory, ".deleted") == set()
 
@@ -294,7 +336,7 @@ def test_a_broker_that_runs_deletes_what_was_foretold_beside_it(version: str, tm
         for topic in SENTINELS:
             broker.client.create_topic(topic, ENDLESS)
             send(broker, topic, write_batch([NewRecord(b"k", b"v", 1)]))
-        time.sleep(1)
+        wait_for_checkpoints(broker, (one.topic for one in workloads))
         copy = tmp_path / "copy"
         shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("*.tmp"))
         for topic, config in wanted.items():
@@ -309,8 +351,8 @@ def test_a_broker_that_runs_deletes_what_was_foretold_beside_it(version: str, tm
 def test_leaders_and_followers_delete_what_was_foretold_of_each(tmp_path: Path) -> None:
     peers.require_kafka(peers.NEWEST)
     with Cluster(HELD_OFF) as cluster:
-        for seed in range(200, 224):
-            workload = Workload(seed, peers.NEWEST)
+        workloads = [Workload(seed, peers.NEWEST) for seed in range(200, 224)]
+        for workload in workloads:
             workload.old_files = False
             cluster.client.create_topic(workload.topic, workload.config, replicas=[1, 2, 3])
             workload.fill(cluster.nodes[1], cluster.client)
@@ -319,7 +361,8 @@ def test_leaders_and_followers_delete_what_was_foretold_of_each(tmp_path: Path) 
                 topic, {"retention.ms": "1", "cleanup.policy": policy}, replicas=[1, 2, 3]
             )
             send(cluster.nodes[1], topic, write_batch([NewRecord(b"k", b"v", 1)]))
-        time.sleep(2)
+        for node in cluster.nodes.values():
+            wait_for_checkpoints(node, (one.topic for one in workloads))
         cluster.stop()
         told: dict[int, dict[Path, Judged]] = {}
         for number, node in cluster.nodes.items():
@@ -335,7 +378,7 @@ def test_leaders_and_followers_delete_what_was_foretold_of_each(tmp_path: Path) 
             node.properties.update(CHECKING)
         cluster.start()
         for node in cluster.nodes.values():
-            wait_for_two_checks(node)
+            wait_for_two_checks(node, [1, 2, 3])
         for number, foretold in told.items():
             assert foretold
             for directory, judged in foretold.items():
@@ -367,12 +410,17 @@ def test_of_a_tiered_log_goes_here_what_is_copied_and_above_the_local_limit(
                 send(broker, topic, write_batch([NewRecord(b"k", b"v" * 100, now_ms - age * MINUTE_MS)]))
             closed = len(names(broker.log_dir / f"{topic}-0", ".log")) - 1
             wait_for_copies(remote, topic, closed)
+        wait_for_checkpoints(broker, limits)
         wait_until(lambda: told_of_copies(broker) == len(limits), "the metadata to be written down", 30)
         copy = tmp_path / "copy"
         shutil.copytree(broker.log_dir, copy, ignore=shutil.ignore_patterns("*.tmp"))
         for topic, config in limits.items():
             broker.client.alter_config(topic, config)
-        time.sleep(5)
+        # Those who delete copy nothing: what they do to others says when they have been here.
+        for topic, policy in SENTINELS.items():
+            broker.client.create_topic(topic, {"retention.ms": "1", "cleanup.policy": policy})
+            send(broker, topic, write_batch([NewRecord(b"k", b"v", 1)]))
+        wait_for_two_checks(broker)
         sources = read_sources([broker.log_dir], broker)
         log_dir = read_log_dir(str(copy), GUEST)
         copies = RemoteCopies([log_dir], [], GUEST)
@@ -422,4 +470,4 @@ def wait_for_copies(remote: Path, topic: str, count: int) -> None:
     def there() -> int:
         return sum(topic in str(path.parent) for path in remote.rglob("*.log"))
 
-    wait_until(lambda: there() == count, f"{count} copies of {topic}", 60)
+    wait_until(lambda: there() == count, f"{count} copies of {topic}")

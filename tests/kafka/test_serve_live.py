@@ -25,7 +25,7 @@ def test_records_come_through_as_the_broker_takes_them(newest_broker: Broker) ->
             newest_broker.client.produce_steps(topic, steps, linger_ms=5)
             end = newest_broker.client.end_offset(topic)
             reached = partial(_has_reached, client, topic, end)
-            wait_until(reached, "the checkpoint, written every five seconds", 30)
+            wait_until(reached, "the checkpoint, written every five seconds")
         ours = kafka_python(running.bootstrap, topic, 1, True)
         assert ours == kafka_python(newest_broker.bootstrap, topic, 1, True)
         assert len(ours) == 121

@@ -192,8 +192,8 @@ def led(broker: Broker) -> set[str]:
     return {f"{TOPIC}-{number}" for number, leader in known.items() if leader >= 0}
 
 
-def outcome(broker: Broker, dirs: Dirs) -> str:
-    """How far the broker comes.
+def outcome(broker: Broker, dirs: Dirs, patience: float) -> str:
+    """How far the broker comes; so many seconds are given to a directory to go offline.
 
     With a directory out, it may fail to lead partitions of the other one too: its own words are asked then.
     """
@@ -210,7 +210,7 @@ def outcome(broker: Broker, dirs: Dirs) -> str:
     except BrokerFailedError:
         return REFUSES
     with suppress(TimeoutError):  # it may happen when it begins to lead or to clean
-        wait_until(is_out, "an offline directory", 6)
+        wait_until(is_out, "an offline directory", patience)
     try:
         if is_out():
             return OFFLINE if broker.running else REFUSES
@@ -222,7 +222,7 @@ def outcome(broker: Broker, dirs: Dirs) -> str:
 def takes_records(broker: Broker, partitions: set[str]) -> bool:
     """Whether the first of these partitions is served."""
     number = int(min(partitions).removeprefix(f"{TOPIC}-"))
-    plain = {"enable_idempotence": False, "message_timeout_ms": 8000}
+    plain = {"enable_idempotence": False, "message_timeout_ms": 30_000}
     try:
         broker.client.produce(TOPIC, [Record(b"k", b"v")], partition=number, **plain)
     except (RuntimeError, TimeoutError):
@@ -242,7 +242,8 @@ def test_recover_and_doctor_foretell_how_far_a_start_comes(case: str, stopped: B
     foretold = REFUSES if b"refuse" in words else OFFLINE if b"offline" in words else STARTS
     assert foretold == (REFUSES if expected == LEADS_NOTHING else expected), told.stdout.decode()
     assert diagnose(configuration(stopped)).verdict == VERDICTS[expected]
-    assert outcome(stopped, dirs) == expected
+    # What is expected may take its time on a busy machine; that it does not come, nobody can wait for.
+    assert outcome(stopped, dirs, 60 if expected == OFFLINE else 6) == expected
 
 
 @pytest.mark.soak

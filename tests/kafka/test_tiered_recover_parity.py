@@ -33,7 +33,7 @@ def fill(broker: Broker) -> None:
     broker.client.create_topic(TOPIC, config)
     steps = [[Record(b"%d" % number, b"value %d" % number)] for number in range(12)]
     broker.client.produce_steps(TOPIC, steps)
-    wait_until(lambda: not (partition / "00000000000000000000.log").exists(), "segments to go", 60)
+    wait_until(lambda: not (partition / "00000000000000000000.log").exists(), "segments to go")
     broker.client.alter_config(TOPIC, {"local.retention.ms": "3600000"})
     broker.client.transaction(TOPIC, steps[:4], transactional_id="t", commit=False)
     broker.client.produce_steps(TOPIC, steps)
@@ -46,14 +46,14 @@ def test_what_recover_leaves_of_a_tiered_log_is_what_a_broker_leaves(version: st
     broker.properties["rsm.config.dir"] = str(broker.root / "remote")
     with broker:
         fill(broker)
-        wait_until(lambda: starts(broker.log_dir) == [0], "a checkpoint of the log start", 90)
+        wait_until(lambda: starts(broker.log_dir) == [0], "a checkpoint of the log start")
         broker.kill()
         partition = broker.log_dir / f"{TOPIC}-0"
         assert min(int(path.name[:20]) for path in partition.glob("*.log")) > 0
         ours = tmp_path / "logs"
         shutil.copytree(broker.log_dir, ours)
         assert run("recover", "--apply", "--offline", str(ours)).exit_code == 0
-        broker.properties["log.initial.task.delay.ms"] = "60000"
+        broker.properties["log.initial.task.delay.ms"] = "3600000"
         broker.start()
         broker.kill()
         assert read_directory(ours / partition.name).facts == read_directory(partition).facts

@@ -83,7 +83,7 @@ def test_nothing_is_wrong_while_a_broker_writes_and_when_it_is_gone(broker: Brok
     writer = threading.Thread(target=produce, args=(broker, stop))
     writer.start()
     try:
-        wait_until(lambda: len(list((broker.log_dir / "plain-0").glob("*.log"))) > 3, "segments", 30)
+        wait_until(lambda: len(list((broker.log_dir / "plain-0").glob("*.log"))) > 3, "segments")
         for _ in range(2):
             assert verify(broker, "--deep") == []
     finally:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from kafkatool.spark.workers import SparkWorkers
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import free_ports
+from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
 from tests.spark.fleet import damage, write_fleet
 from tests.spark.matrix import DEEP, NOW, answers, commands, verified, without_free_space
@@ -107,7 +109,7 @@ def standalone(python: Path, scratch: Path) -> Iterator[tuple[str, list[subproce
         check=True,
     )
     home = Path(found.stdout.strip())
-    [port, *ports] = free_ports(5)
+    [port, *ports] = free_ports(6)
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
     master = f"spark://127.0.0.1:{port}"
     runs = [
@@ -121,19 +123,24 @@ def standalone(python: Path, scratch: Path) -> Iterator[tuple[str, list[subproce
         ),
     ]
     processes = []
+    up = (b"New state: ALIVE", b"Successfully registered with master")
     try:
         for number, words in enumerate(runs):
             with (scratch / f"spark-{number}.log").open("wb") as log:
-                ui = ("--webui-port", str(ports[2] + number))
+                ui = ("--webui-port", str(ports[2 + number]))
                 command = [str(home / "bin" / "spark-class"), words[0], *ui, *words[1:]]
                 processes.append(
                     subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
                 )
-            time.sleep(4)
+            wait_until(partial(_says, scratch / f"spark-{number}.log", up[min(number, 1)]), words[0])
         yield master, processes[1:]
     finally:
         for process in processes:
             _kill(process)
+
+
+def _says(log: Path, words: bytes) -> bool:
+    return words in log.read_bytes()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kafkatool.engine.survey import Split
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import run
+from tests.kafka.librdkafka import wait_until
 
 
 def test_without_java_a_sentence_says_what_to_install(good: Path, tmp_path: Path) -> None:
@@ -42,13 +44,21 @@ def test_without_pyspark_a_sentence_says_what_to_install(good: Path, words: list
 
 def test_an_interrupt_cancels_the_job_and_leaves_the_session(spark: Any, good: Path) -> None:
     """At this rate it would take hours."""
-    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    tracker = spark.sparkContext.statusTracker()
+
+    def interrupt() -> None:
+        with suppress(TimeoutError):  # or it is never interrupted
+            wait_until(lambda: bool(tracker.getActiveJobsIds()), "the job to begin")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     began = time.monotonic()
     done = run("verify", "--max-rate", "1K", "--spark", "local[2]", str(good))
+    interrupting.join()
     assert done.exit_code == 130
-    assert time.monotonic() - began < 60
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert time.monotonic() - began < 180
+    wait_until(lambda: not tracker.getActiveJobsIds(), "the job to end")
     assert spark.range(10).count() == 10
 
 

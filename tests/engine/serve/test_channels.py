@@ -25,8 +25,16 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, reader
 
 
-def channel(sock: socket.socket, stall_seconds: float) -> Channel:
-    stop, _wake = os.pipe()
+@pytest.fixture
+def stop() -> Iterator[int]:
+    """What would tell it to stop."""
+    told, tell = os.pipe()
+    yield told
+    os.close(told)
+    os.close(tell)
+
+
+def channel(sock: socket.socket, stop: int, stall_seconds: float) -> Channel:
     return Channel(sock, stop, Traffic(), stall_seconds, uses_sendfile=True)
 
 
@@ -34,9 +42,11 @@ def room(sock: socket.socket) -> int:
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
-def test_large_answers_are_fed_and_small_ones_have_room(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_large_answers_are_fed_and_small_ones_have_room(
+    ends: tuple[socket.socket, socket.socket], stop: int
+) -> None:
     ours, reader = ends
-    sending, content, got = channel(ours, 20), os.urandom(LARGE), bytearray()
+    sending, content, got = channel(ours, stop, 90), os.urandom(LARGE), bytearray()
 
     def read() -> None:
         while len(got) < LARGE + 1:
@@ -47,12 +57,14 @@ def test_large_answers_are_fed_and_small_ones_have_room(ends: tuple[socket.socke
     sending.send([content])
     fed = room(ours)
     sending.send([b"!"])
-    reading.join(20)
+    reading.join(90)
     assert bytes(got) == content + b"!"
     assert fed < room(ours)
 
 
-def test_a_reader_that_takes_nothing_is_too_slow(ends: tuple[socket.socket, socket.socket]) -> None:
-    sending = channel(ends[0], 0.2)
+def test_a_reader_that_takes_nothing_is_too_slow(
+    ends: tuple[socket.socket, socket.socket], stop: int
+) -> None:
+    sending = channel(ends[0], stop, 0.2)
     with pytest.raises(TooSlow, match=r"took nothing for 0\.2 seconds"):
         sending.send([bytes(8 * LARGE)])

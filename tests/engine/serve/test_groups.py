@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -12,7 +12,7 @@ from kafkatool.engine.serve import groups
 from kafkatool.engine.serve.groups import Coordinator, GroupError, GroupState, Join, Joined
 from kafkatool.format.protocol.errors import ErrorCode
 
-SECONDS = 10
+SECONDS = 90
 
 
 class Clock:
@@ -47,8 +47,10 @@ def a_join(
 
 
 @pytest.fixture
-def pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(8)
+def pool() -> Iterator[ThreadPoolExecutor]:
+    made = ThreadPoolExecutor(8)
+    yield made
+    made.shutdown(wait=False)
 
 
 @pytest.fixture(autouse=True)

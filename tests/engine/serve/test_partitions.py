@@ -162,7 +162,7 @@ def test_a_bad_last_batch_is_an_error_or_the_end(tmp_path: Path, opened: Made) -
     assert read_all(partition) == made[:2]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.integers(0, 1 << 30))
 def test_around_any_damage_every_good_batch_is_served(tmp_path: Path, opened: Made, seed: int) -> None:
     """Base offsets are spared: no checksum covers them, so that nobody can tell what is good then."""

@@ -83,9 +83,9 @@ public class Client {
 
     private static JsonNode produce(JsonNode call, Properties config) throws Exception {
         config.putIfAbsent("linger.ms", "1000");
-        config.putIfAbsent("delivery.timeout.ms", "20000");
-        config.putIfAbsent("request.timeout.ms", "10000");
-        config.putIfAbsent("max.block.ms", "20000");
+        config.putIfAbsent("delivery.timeout.ms", "60000");
+        config.putIfAbsent("request.timeout.ms", "30000");
+        config.putIfAbsent("max.block.ms", "60000");
         try (KafkaProducer<byte[], byte[]> producer =
                 new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
             if (config.containsKey("transactional.id")) {
@@ -141,7 +141,7 @@ public class Client {
         try (KafkaConsumer<byte[], byte[]> consumer =
                 new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.subscribe(List.of(call.get("topic").asText()));
-            long deadline = System.currentTimeMillis() + 20_000;
+            long deadline = System.currentTimeMillis() + 60_000;
             while (rows.size() < call.get("count").asInt() && System.currentTimeMillis() < deadline) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     rows.add(row(record));

@@ -231,11 +231,12 @@ def wait_until_cleaned(broker: Broker, topic: str) -> None:
 
     def cleaned() -> bool:
         active = max(int(path.stem) for path in partition.glob("*.log"))
-        lines = (broker.log_dir / "cleaner-offset-checkpoint").read_text().splitlines()
+        checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
+        lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
         dirty = [int(line.split()[2]) for line in lines if line.startswith(f"{topic} ")]
         return bool(dirty) and dirty[0] >= active and not _leftovers(partition)
 
-    wait_until(cleaned, f"the cleaner to finish {topic}", 60)
+    wait_until(cleaned, f"the cleaner to finish {topic}")
 
 
 def _leftovers(partition: Path) -> bool:

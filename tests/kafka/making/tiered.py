@@ -72,4 +72,4 @@ def _fill(broker: Broker) -> str:
 
 
 def _wait_until_only_the_active_segment_is_here(folder: Path) -> None:
-    wait_until(lambda: len(list(folder.glob("*.log"))) == 1, f"{folder.name} to be copied away", 60)
+    wait_until(lambda: len(list(folder.glob("*.log"))) == 1, f"{folder.name} to be copied away")
