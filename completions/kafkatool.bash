@@ -5,73 +5,73 @@ _kafkatool_command() {
     case $1 in
     'dump-log')
         arguments=(paths)
-        options='--files-from -0 --null --files --format --compat --print-data-log --deep-iteration --verify-index-only --index-sanity-check --max-message-size --max-bytes --offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --key-decoder-class --value-decoder-class --max-batch-size --redact --from --to --key --key-regex --header --producer-id --control --limit --tail --bytes --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --files --format --compat --print-data-log --deep-iteration --verify-index-only --index-sanity-check --max-message-size --max-bytes --offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --key-decoder-class --value-decoder-class --max-batch-size --redact --from --to --key --key-regex --header --producer-id --control --limit --tail --bytes --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'cat')
         arguments=(paths)
-        options='--files-from -0 --null --format -f --template -Z --print-null --follow --decoder --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --format -f --template -Z --print-null --follow --decoder --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'export')
         arguments=(paths)
-        options='--files-from -0 --null -o --output --format --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as -o --output --format --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'ls')
         arguments=(paths)
-        options='--files-from -0 --null --topics --partitions --segments --files --space --state --sort --reverse --limit --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --topics --partitions --segments --files --space --state --sort --reverse --limit --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'stats')
         arguments=(paths)
-        options='--files-from -0 --null --by --deep --from --to --what-if --at --now --top --redact --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --by --deep --from --to --what-if --at --now --top --redact --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'verify')
         arguments=(paths)
-        options='--files-from -0 --null --deep --sample --state --format --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --deep --sample --state --recheck-older-than --recheck-share --format --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'doctor')
         arguments=(paths)
-        options='--files-from -0 --null --user --elsewhere --nofile --max-map-count --quick --sample --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --user --elsewhere --nofile --max-map-count --quick --sample --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'report')
         arguments=(paths)
-        options='--files-from -0 --null -o --output --out --with-payloads --deep --sample --at --now --forecast --config --set --kafka-version --format --fail-on --jobs -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as -o --output --out --with-payloads --deep --sample --at --now --forecast --config --set --kafka-version --format --fail-on --jobs -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'lookup')
         arguments=(paths)
-        options='--files-from -0 --null --offset --time --explain --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --offset --time --explain --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'rebuild-index')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'recover')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'retention')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'compact')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --passes --until-stable --key --top --write-to --memory --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --passes --until-stable --key --top --write-to --memory --format --bytes --raw --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'cache-map')
         arguments=(paths)
-        options='--files-from -0 --null --topics --partitions --segments --files --pages --pid --lag --groups --watch --interval --rounds --warm --evict --from --to --last --apply --limit --format --width --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --topics --partitions --segments --files --pages --pid --lag --groups --watch --interval --rounds --warm --evict --from --to --last --apply --limit --format --width --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'sql')
         arguments=(anything paths)
-        options='--files-from -0 --null --all -o --output --spark --conf --format --bytes --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --all -o --output --unsafe-sql --spark --conf --format --bytes --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'pipeline run')
         arguments=(paths)
-        options='--files-from -0 --null -o --output --out --deep --at --now --config --set --kafka-version --keep --spark --conf --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null -o --output --out --recheck-older-than --recheck-share --deep --at --now --config --set --kafka-version --keep --spark --conf --format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'pipeline collect')
         arguments=(paths)
-        options='--files-from -0 --null -o --output --deep --at --now --config --set --kafka-version --keep --format --raw --fail-on --jobs -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null -o --output --recheck-older-than --recheck-share --deep --at --now --config --set --kafka-version --keep --format --raw --fail-on --jobs -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'pipeline report')
         arguments=(files files)
-        options='--format --raw --fail-on -q --quiet -v --verbose --no-progress --debug -h --help' ;;
+        options='--format --raw --fail-on -q --quiet -v --verbose --no-progress --debug --csv-safe -h --help' ;;
     'bench append')
         arguments=(files)
-        options='--num-records --record-size --batch-size --key-size --num-keys --key-distribution --compressible --payload-file --codec --throughput --reporting-interval --pre-encoded --batches-per-append --partitions --writers --segment-size --index-interval --flush-messages --flush-ms --preallocate --limits --no-limits --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw -h --help' ;;
+        options='--num-records --record-size --batch-size --key-size --num-keys --key-distribution --compressible --payload-file --codec --throughput --reporting-interval --pre-encoded --batches-per-append --partitions --writers --segment-size --index-interval --flush-messages --flush-ms --preallocate --limits --no-limits --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw --csv-safe -h --help' ;;
     'bench read')
         arguments=(files)
-        options='--size --rounds --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw -h --help' ;;
+        options='--size --rounds --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw --csv-safe -h --help' ;;
     'bench lookup')
         arguments=(files)
-        options='--days --rate --segment-size --lookups --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw -h --help' ;;
+        options='--days --rate --segment-size --lookups --format -q --quiet -v --verbose --no-progress --debug -o --output --out --keep --on-live-volume --raw --csv-safe -h --help' ;;
     'bench compare')
         arguments=(files files)
-        options='--changed --format --raw -q --quiet -v --verbose --no-progress --debug -h --help' ;;
+        options='--changed --format --raw -q --quiet -v --verbose --no-progress --debug --csv-safe -h --help' ;;
     'serve')
         arguments=(paths)
-        options='--files-from -0 --null --include --rename --high-watermark --last-stable-offset --skip-damage --verify --follow --listen --advertise --insecure --tls-cert --tls-key --tls-client-ca --users --cluster-id --offsets-file --metrics --no-sendfile --max-connections --max-connections-per-address --max-request --idle-timeout --list --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --include --rename --high-watermark --last-stable-offset --skip-damage --verify --follow --listen --advertise --insecure --tls-cert --tls-key --tls-client-ca --users --cluster-id --offsets-file --metrics --no-sendfile --max-connections --max-connections-per-address --max-request --max-memory --idle-timeout --list --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'completion')
         arguments=('words:bash zsh fish')
         options='-q --quiet -v --verbose --no-progress --debug -h --help' ;;
@@ -142,6 +142,7 @@ _kafkatool_value() {
     *' --max-connections-per-address') takes=anything ;;
     *' --max-errors') takes=anything ;;
     *' --max-map-count') takes=anything ;;
+    *' --max-memory') takes=anything ;;
     *' --max-message-size') takes=anything ;;
     *' --max-rate') takes=anything ;;
     *' --max-request') takes=anything ;;
@@ -162,6 +163,9 @@ _kafkatool_value() {
     *' --pid') takes=anything ;;
     *' --producer-id') takes=anything ;;
     *' --rate') takes=anything ;;
+    *' --read-as') takes=words words='log index timeindex txnindex snapshot checkpoint' ;;
+    *' --recheck-older-than') takes=anything ;;
+    *' --recheck-share') takes=anything ;;
     *' --record-size') takes=anything ;;
     *' --remote-offset') takes=anything ;;
     *' --rename') takes=partitions ending='=' ;;

@@ -98,7 +98,7 @@ show kafkatool recover -q --apply "$copy/clicks-1"
 show kafkatool verify "$copy"
 
 say "Was that wrong? Every change is in a journal, which leads back."
-table kafkatool recover --undo "$copy/recover.kafkatool-1" --apply
+table kafkatool recover --undo "$copy"/recover.kafkatool-* --apply
 rm -rf "$copy" "$copy-saved"
 
 say "What would a broker delete with a retention of an hour, and why not the rest?"
