@@ -131,7 +131,7 @@ def _listed(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
     except KafkatoolError as error:
         if os.path.isdir(path):
             notes.failures.append(str(error))
-        elif not os.path.lexists(path):  # a journal of ours, recover.kafkatool-4be1f07a92c3, is called like a partition
+        elif not os.path.lexists(path):  # a journal of ours may be called like a partition
             notes.vanished.append(path)
     notes.add_problems(problems)
 
