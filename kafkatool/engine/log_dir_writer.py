@@ -94,6 +94,8 @@ class LogDirWriter:
         if problem := topic_problem(topic):
             raise UsageError(f"{topic}: {problem}")
         directory = os.path.join(self.path, f"{topic}-{partition}")
+        if os.path.islink(directory):
+            raise Refused(f"{directory}: is a link into a directory whose lock is not held")
         if not os.path.isdir(directory):
             self._files.make_directory(directory)
         self._keep_topic_id(directory, topic_id)

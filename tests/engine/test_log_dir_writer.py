@@ -25,6 +25,7 @@ from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import Release
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
+from tests.log_dirs import read_tree
 from tests.memory import MEMORY
 
 NOW = 1_700_000_000_000
@@ -70,6 +71,19 @@ def test_a_directory_is_left_as_by_a_clean_shutdown(tmp_path: Path) -> None:
         assert not (tmp_path / CLEAN_MARKER).exists()
         assert values(open_one(writer)) == [b"one", b"two"]
         assert values(open_one(writer, "orders", 1)) == [b"five"]
+
+
+def test_a_partition_behind_a_link_is_not_written_to(tmp_path: Path) -> None:
+    """Its lock is another one, and somebody may hold it."""
+    other, mine = tmp_path / "other", tmp_path / "mine"
+    for path in (other, mine):
+        path.mkdir()
+    write(other, "orders", b"theirs")
+    (mine / "orders-0").symlink_to(other / "orders-0")
+    before = read_tree(other)
+    with pytest.raises(Refused, match="is a link"):
+        write(mine, "orders", b"ours")
+    assert read_tree(other) == before
 
 
 def broker_is_alive_elsewhere(directory: Path) -> bool:
