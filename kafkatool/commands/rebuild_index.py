@@ -35,7 +35,7 @@ EPILOG = epilog(
         "kafkatool rebuild-index /var/lib/kafka/data/orders-0": "what is wrong or missing, and the plan",
         "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": "do it; originals are kept beside",
         "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": "a broker that is down",
-        "kafkatool rebuild-index --undo /mnt/kept/rebuild-index.kafkatool-4be1f07a92c3 --apply": "go back",
+        "kafkatool rebuild-index --undo <JOURNAL> --apply": "go back",
     },
     4,
     5,

@@ -41,7 +41,7 @@ EPILOG = epilog(
         "kafkatool recover /var/lib/kafka/data/orders-0": "the same for one partition",
         "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": "do it, and keep what is cut",
         "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": "save what it cuts",
-        "kafkatool recover --undo /mnt/kept/recover.kafkatool-4be1f07a92c3 --apply": "go back",
+        "kafkatool recover --undo <JOURNAL> --apply": "go back",
     },
     4,
     5,
