@@ -49,8 +49,8 @@ fi
 
 partitions=$1 setting=$2 move_to=$3
 shift 3
-# --apply refuses (5) while a broker runs here. The journal in each log directory leads back: kafkatool
-# retention --undo JOURNAL --apply.
+# --apply refuses (5) while a broker runs here. The journal in each log directory leads back, by the command that
+# it prints: kafkatool retention --undo JOURNAL --backup-dir DIR --apply.
 echo "3. Those of $partitions that go by $setting, to $move_to:"
 kafkatool retention "$@" --config "$config" --set "$setting" --move-to "$move_to" "$partitions"
 [ "${1-}" = --apply ] || exit 0

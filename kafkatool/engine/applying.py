@@ -217,12 +217,7 @@ def undo_command(command: str, journal: str, outside: Iterable[str] = ()) -> str
 
 def outside_of(plan: Plan) -> list[str]:
     """Return the directory that a plan moves files to, as an undo has to be told of it."""
-    targets = {
-        os.path.dirname(step.target)
-        for step in real_paths(plan).steps
-        if step.action is Action.REMOVE and step.target is not None
-    }
-    return [os.path.dirname(os.path.commonpath([f"{one}{os.sep}x" for one in targets]))] if targets else []
+    return [os.path.realpath(one) for one in plan.directories[:1]]
 
 
 # --- names ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,24 @@ def test_what_is_applied_can_be_undone(log_dir: Path) -> None:
     (journal,) = log_dir.glob("retention.kafkatool-*")
     assert run("retention", "--undo", str(journal), "--apply", "--offline").exit_code == 0
     assert read_tree(log_dir) == before
+
+
+def test_the_way_back_that_is_told_can_be_pasted_anywhere(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_dir = log_dir.rename(tmp_path / "logs of 'kafka'")
+    (log_dir / "replication-offset-checkpoint").write_text("0\n2\norders 0 120\norders 2 120\n")
+    before = {name: data for name, data in read_tree(log_dir).items() if name != ".kafka_cleanshutdown"}
+    monkeypatch.chdir(tmp_path)
+    paths = [str(log_dir / name) for name in ("orders-0", "orders-2")]
+    done = run("retention", *SURE, "--offline", "--apply", "--move-to", "moved away", *paths)
+    assert done.exit_code == 0, done.stderr
+    assert {path.name for path in (tmp_path / "moved away").iterdir()} == {"orders-0", "orders-2"}
+    monkeypatch.chdir("/")
+    words = shlex.split(done.stderr.decode().rpartition("to go back: kafkatool ")[2])
+    assert run(*words, "--offline").exit_code == 0
+    assert read_tree(log_dir) == before
+    assert not (tmp_path / "moved away").exists()
 
 
 def test_segments_can_be_moved_away_but_not_into_the_log_directory(log_dir: Path, tmp_path: Path) -> None:
