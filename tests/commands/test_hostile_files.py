@@ -117,6 +117,9 @@ FILES = (
     "recovery-point-offset-checkpoint",
     "cleaner-offset-checkpoint",
     "meta.properties",
+    ".lock",
+    ".kafka_cleanshutdown",
+    "recover.kafkatool-4be1f07a92c3",
     "__cluster_metadata-0/00000000000000000002-0000000001.checkpoint",
     "__cluster_metadata-0/quorum-state",
 )

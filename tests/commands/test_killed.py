@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkatool.engine import fs
+from kafkatool.engine import applying, fs
 from tests.cli import run
 from tests.commands.test_compact import CERTAIN
 from tests.commands.test_retention import SURE
@@ -249,3 +249,30 @@ def _seeds() -> Iterator[int]:
     first = int(os.environ.get("KAFKATOOL_SEED", "0"))
     print(f"seeds from {first} on")
     return iter(range(first, first + 5))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_changed_between_plan_and_lock_is_refused(
+    name: str, memory_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a broker that was started, took records and was stopped in between."""
+    case, root = CASES[name], memory_path / "changed"
+    root.mkdir()
+    case.make(root)
+    (first, *_) = sorted((root / "logs").glob("*-0/*.log"))
+    hold = applying.hold_locks
+
+    def changed(*given: Any) -> Any:
+        with first.open("ab") as log:
+            log.write(b"acknowledged")
+        return hold(*given)
+
+    monkeypatch.setattr(applying, "hold_locks", changed)
+    before = {name: data for name, (data, _mtime, _mode) in tree(root).items()}
+    done = run(*case.arguments(root))
+    assert done.exit_code == 5, done.stderr
+    assert b"changed since it was planned" in done.stderr
+    assert first.read_bytes().endswith(b"acknowledged")
+    changed_name = str(first.relative_to(root))
+    after = {name: data for name, (data, _mtime, _mode) in tree(root).items()}
+    assert {**after, changed_name: before[changed_name]} == before
