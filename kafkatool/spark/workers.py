@@ -54,6 +54,7 @@ class SparkWorkers(Workers):
         self._context = session.sparkContext
         self.count = max(2, self._context.defaultParallelism)
         self._advance = advance
+        self._is_closed = False
         self._waiting: list[Pending[Any]] = []
         self._size = 0
         self._under_way: list[_Job] = []
@@ -105,7 +106,9 @@ class SparkWorkers(Workers):
             packs = [[(one.run, one.arguments) for one in pack] for pack in job.packs]
             # Pickled here: what is the same for all functions of a task is sent once.
             blobs = [bytearray(pickle.dumps((os.getcwd(), pack), pickle.HIGHEST_PROTOCOL)) for pack in packs]
-            ended: Any = context.parallelize(blobs, len(blobs)).mapPartitions(run_packs).collect()
+            tasks = context.parallelize(blobs, len(blobs)).mapPartitions(run_packs)
+            # Nobody is left to cancel a job that begins after the end.
+            ended: Any = [] if self._is_closed else tasks.collect()
         except BaseException as error:
             ended = error
         self._ended.put((job, ended))
@@ -140,6 +143,7 @@ class SparkWorkers(Workers):
 
     def close(self) -> None:
         """Cancel what is under way. Again and again: a job that is not known yet is not cancelled."""
+        self._is_closed = True
         self._waiting.clear()
         end = time.monotonic() + 30
         while self._under_way and time.monotonic() < end:
