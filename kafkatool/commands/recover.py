@@ -241,7 +241,7 @@ class _Work:
         if one.loses or one.refusal is not None:
             self._advise(one)
             # What --apply does away with is no finding any more.
-            if not self._plan.apply or one.refusal is not None or is_in_vain:
+            if not self._plan.apply or one.is_beyond_repair or is_in_vain:
                 self._found(no_start=not one.loses)
         if one.cuts and self._keep is not None:
             self._salvage(one, out, fmt)

@@ -79,6 +79,11 @@ class Recovered:
         return any(event.what == "misnamed" for event in self.events)
 
     @property
+    def is_beyond_repair(self) -> bool:
+        """Whether something stays wrong when everything was done that a broker would do."""
+        return self.refusal is not None or any(one.what in ("unreadable", "misnamed") for one in self.events)
+
+    @property
     def loses(self) -> bool:
         """Whether records go, or can be read no more. (What waits to be deleted names no segment.)"""
         return any(
