@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkatool.engine import applying, fs
+from kafkatool.engine import fs, lock
 from tests.cli import run
 from tests.commands.test_compact import CERTAIN
 from tests.commands.test_retention import SURE
@@ -260,14 +260,14 @@ def test_what_changed_between_plan_and_lock_is_refused(
     root.mkdir()
     case.make(root)
     (first, *_) = sorted((root / "logs").glob("*-0/*.log"))
-    hold = applying.hold_locks
+    hold = lock.hold_locks
 
     def changed(*given: Any) -> Any:
         with first.open("ab") as log:
             log.write(b"acknowledged")
         return hold(*given)
 
-    monkeypatch.setattr(applying, "hold_locks", changed)
+    monkeypatch.setattr("kafkatool.engine.applying.hold_locks", changed)
     before = {name: data for name, (data, _mtime, _mode) in tree(root).items()}
     done = run(*case.arguments(root))
     assert done.exit_code == 5, done.stderr

@@ -84,13 +84,13 @@ class Share:
     def is_large(self) -> bool:
         return self._taken > _LARGE
 
-    def claim(self, size: int) -> None:
-        """So many bytes more are about to be used; raise NoRoom."""
+    def claim(self, size: int, *, expected: int = 0) -> None:
+        """Take so many bytes more, of so many that will be needed in the end; raise NoRoom."""
         self._used += size
         lacking = self._used - _ALLOWANCE - self._taken
         if lacking > 0:
             lacking = max(lacking, _STEP)
-            self._budget.take(lacking, leaves=self._left_for_others(lacking))
+            self._budget.take(lacking, leaves=self._left_for_others(max(lacking, expected - self._taken)))
             self._taken += lacking
 
     def try_claim(self, size: int) -> bool:

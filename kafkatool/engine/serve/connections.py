@@ -115,7 +115,8 @@ class Connection:
                 # Bit by bit, or who only promises a large request would keep others from theirs. Twice,
                 # because a frame is copied once it is whole.
                 needed = 2 * (self._frames.held + at_once)
-                self._share.claim(max(0, needed - claimed))
+                expected = 2 * (self._frames.held + wanted)
+                self._share.claim(max(0, needed - claimed), expected=expected)
                 claimed = max(needed, claimed)
             self._frames.feed(self._channel.receive(at_once, deadline))
 

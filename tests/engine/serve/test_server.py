@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,15 @@ def test_room_is_shared_and_waited_for() -> None:
         first.claim(20 << 20)
     second.keep(0)
     assert budget.taken == 0
+
+
+def test_large_requests_that_come_bit_by_bit_leave_a_quarter_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them takes little at a time, and together they would take all."""
+    budget = Budget(16 << 20)
+    monkeypatch.setattr(budget, "take", partial(budget.take, patience=0))
+    for share in [Share(budget) for _ in range(64)]:
+        with suppress(NoRoom):
+            for _bit in range(31):
+                share.claim(32 << 10, expected=2 << 20)
+    assert budget.taken > budget.size // 2
+    assert budget.size - budget.taken >= budget.size // 4
