@@ -104,7 +104,8 @@ def _go(journal: Journal, way: WayBack, files: Files, stop: Stop) -> None:
         _act(stage, files)
     if not journal.is_undone:
         _act(way.cleaning, files)
-        JournalWriter(journal.path, files).tell_undone()
+        with suppress(PermissionError):  # one that root wrote in a directory that is not root's
+            JournalWriter(journal.path, files).tell_undone()
 
 
 def _act(backwards: list[Reversal], files: Files) -> None:
