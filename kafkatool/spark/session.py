@@ -68,7 +68,8 @@ def open_session(master: str, conf: Mapping[str, str], say: Say = lambda message
 def _active_session() -> Any:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
+    # Which one is active is a matter of threads: another one, or this one after an interrupt, has none.
+    session = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
     return None if session is None or session.sparkContext._jsc is None else session
 
 

@@ -142,14 +142,21 @@ class SparkWorkers(Workers):
             job.told = size
 
     def close(self) -> None:
-        """Cancel what is under way. Again and again: a job that is not known yet is not cancelled."""
+        """Cancel what is under way. Again and again: a job that is not known yet is not cancelled.
+
+        On a busy machine a job that was cancelled may be sent again, without its group. Then everything in
+        the session is cancelled, as Spark itself does at an interrupt.
+        """
         self._is_closed = True
         self._waiting.clear()
-        end = time.monotonic() + 30
-        while self._under_way and time.monotonic() < end:
+        start = time.monotonic()
+        while self._under_way and time.monotonic() < start + 30:
             for job in self._under_way:
                 with suppress(Exception):
                     self._context.cancelJobGroup(job.group)
+            if time.monotonic() > start + 3:
+                with suppress(Exception):
+                    self._context.cancelAllJobs()
             with suppress(Empty):
                 job, _ended = self._ended.get(timeout=0.5)
                 self._under_way.remove(job)

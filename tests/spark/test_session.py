@@ -16,6 +16,7 @@ import pytest
 
 from kafkatool.engine.survey import Split
 from kafkatool.errors import KafkatoolError
+from kafkatool.spark.session import open_session
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import run
 from tests.kafka.librdkafka import wait_until
@@ -59,6 +60,20 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_session(spark: Any, good: P
     assert done.exit_code == 130
     assert time.monotonic() - began < 180
     wait_until(lambda: not tracker.getActiveJobsIds(), "the job to end")
+    assert spark.range(10).count() == 10
+
+
+def test_a_session_of_another_thread_is_used_and_left(spark: Any) -> None:
+    found: list[Any] = []
+
+    def use() -> None:
+        with open_session("local[2]", {}) as session:
+            found.append(session)
+
+    using = threading.Thread(target=use)
+    using.start()
+    using.join()
+    assert found == [spark]
     assert spark.range(10).count() == 10
 
 
