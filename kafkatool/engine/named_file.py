@@ -18,7 +18,7 @@ from kafkatool.engine.source import Guest, Source, open_source
 from kafkatool.errors import FormatError, UsageError, unknown_word
 from kafkatool.format import kinds
 from kafkatool.format.batch import MAGIC_POSITION
-from kafkatool.format.kinds import FileKind, NamedFile, kind_of
+from kafkatool.format.kinds import FileKind, NamedFile, kind_of, parse_kept_name
 from kafkatool.format.names import FileState
 from kafkatool.format.properties import read_properties
 
@@ -91,8 +91,8 @@ def _said(path: str, named: NamedFile, kind: FileKind) -> NamedFile | None:
 
 def _proven(path: str, named: NamedFile, *, offers_read_as: bool) -> NamedFile:
     name = os.path.basename(path)
-    if named.kind is kinds.BACKUP:
-        kept = kind_of(name.rpartition(".kafkatool-")[0])
+    if (ours := parse_kept_name(name)) is not None:
+        kept = kind_of(ours.original)
         if kept.kind not in (kinds.UNKNOWN, kinds.BACKUP):
             return kept._replace(state=FileState.LIVE)
     with open_source(path, Guest()) as source:
