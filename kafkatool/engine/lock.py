@@ -123,10 +123,12 @@ def hold_lock(log_dir: str, files: Files) -> Iterator[None]:
             raise Refused(f"{log_dir}: a broker has just been started on it ({LOCK_FILE} is held)") from None
         yield
     finally:
-        if is_ours:
-            with suppress(FileNotFoundError):
-                files.unlink(path)
-        os.close(fd)
+        try:
+            if is_ours:
+                with suppress(FileNotFoundError):
+                    files.unlink(path)
+        finally:
+            os.close(fd)
 
 
 @contextmanager
