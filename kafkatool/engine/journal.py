@@ -7,6 +7,7 @@ in the log directory, else (where the partition stands alone) in the partition's
     {"written": [[size, mtime, crc], …]}   what was written beside, in the order of the steps that write
     {"stage": 0}                           synced before that stage begins
     {"finished": true}
+    {"undone_stage": 0}                    that stage is undone, and all after it
     {"undone": true}                       everything is back
 
 Paths are relative to `root`, the log directory, and absolute outside of it. `root` is relative to the journal
@@ -83,18 +84,21 @@ class Journal:
     directories: list[str] = field(default_factory=list)
     """What was made outside to hold what is moved, outermost first."""
     reached: int = -1
+    """The last stage that was begun, and is not undone."""
     is_finished: bool = False
+    is_undo_begun: bool = False
     is_undone: bool = False
 
     @property
-    def begun(self) -> list[list[Move]]:
-        """The stages that were begun, the last one first."""
-        return self.stages[: self.reached + 1][::-1]
+    def begun(self) -> list[tuple[int, list[Move]]]:
+        """The stages that were begun and are not undone, each with its number, the last one first."""
+        return list(enumerate(self.stages[: self.reached + 1]))[::-1]
 
     @property
     def is_open(self) -> bool:
-        """Whether it was stopped in the middle, and not undone since."""
-        return self.reached >= 0 and not self.is_finished and not self.is_undone
+        """Whether it, or its undo, was stopped in the middle."""
+        is_whole = self.is_finished and not self.is_undo_begun
+        return self.reached >= 0 and not is_whole and not self.is_undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,10 @@ class JournalWriter:
 
     def finish(self) -> None:
         self._append({"finished": True})
+
+    def tell_stage_undone(self, number: int) -> None:
+        """Say that a stage is undone: it must not be judged again, by what earlier stages have left."""
+        self._append({"undone_stage": number})
 
     def tell_undone(self) -> None:
         self._append({"undone": True})
@@ -302,6 +310,9 @@ def _follow(journal: Journal, row: dict[str, Any]) -> None:
             move.after = Written(int(size), int(crc), int(mtime_ns))
     reached = int(row.get("stage", -1))
     journal.reached = min(max(journal.reached, reached), len(journal.stages) - 1)
+    if "undone_stage" in row:
+        journal.is_undo_begun = True
+        journal.reached = min(journal.reached, int(row["undone_stage"]) - 1)
     journal.is_finished = journal.is_finished or bool(row.get("finished"))
     journal.is_undone = journal.is_undone or bool(row.get("undone"))
 

@@ -99,8 +99,13 @@ def _judge_journal(
         return
     if journal.is_open:
         back = undo_command(journal.command, path)
+        what = (
+            f"the undo of a run of {journal.command}"
+            if journal.is_undo_begun
+            else f"a run of {journal.command}"
+        )
         where = f"stage {journal.reached + 1} of {len(journal.stages)}"
-        yield Leftover(path, f"a run of {journal.command} ended in {where}; to go back: {back}", False)
+        yield Leftover(path, f"{what} ended in {where}; to go back: {back}", is_waste=False)
     elif journal.reached < 0 and not journal.is_undone:
         what = f"the journal of a run of {journal.command} that was ended before it changed anything"
         yield Leftover(path, what, is_waste=journal.run is not None)

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from shlex import quote
 
 from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
 from kafkatool.engine.copying import Looks, are_same, content_of, keep_copy
@@ -39,20 +40,29 @@ class Reversal:
     is_removal: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StageBack:
+    """One stage undone: the changes, then the removal of second copies of what is back."""
+
+    number: int
+    changes: list[Reversal]
+    copies: list[Reversal]
+
+
 @dataclass(slots=True)
 class WayBack:
     """What undoing a journal will do: stages in their order, then what is of no use any more."""
 
-    stages: list[list[Reversal]] = field(default_factory=list)
+    stages: list[StageBack] = field(default_factory=list)
     cleaning: list[Reversal] = field(default_factory=list)
 
     @property
     def changes(self) -> list[Reversal]:
-        return [one for stage in self.stages for one in stage]
+        return [one for stage in self.stages for one in stage.changes]
 
     @property
     def all(self) -> list[Reversal]:
-        return [*self.changes, *self.cleaning]
+        return [*(one for stage in self.stages for one in (*stage.changes, *stage.copies)), *self.cleaning]
 
 
 def disk_for_undo(journal: Journal) -> Files:
@@ -81,6 +91,7 @@ def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: St
         refuse_if_in_use(log_dir, offline=offline, now_ms=now_ms)
     with hold_locks(log_dirs, files):
         way = plan_undo(journal, files)
+        _refuse_unless_writable(journal.path, files)
         stop.hold_back(journal.path)
         if way.changes:
             for log_dir in log_dirs:
@@ -94,18 +105,32 @@ def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: St
     return len(way.changes)
 
 
+def _refuse_unless_writable(journal: str, files: Files) -> None:
+    """How far an undo comes is noted in the journal; root may have written it in another user's directory."""
+    try:
+        files.open(journal).close()
+    except PermissionError:
+        raise Refused(
+            f"{journal}: cannot be written to by the owner of its directory: "
+            f"chown --reference={quote(os.path.dirname(journal))} {quote(journal)}"
+        ) from None
+
+
 def _go(journal: Journal, way: WayBack, files: Files, stop: Stop) -> None:
-    for number, stage in enumerate(way.stages):
-        if stop.is_wanted() and number:
+    if journal.is_undone:
+        return
+    record = JournalWriter(journal.path, files)
+    for count, stage in enumerate(way.stages):
+        if stop.is_wanted() and count:
             again = undo_command(journal.command, journal.path)
             raise Stopped(
-                f"{journal.path}: stopped after {number} of {len(way.stages)} stages; to go on: {again}"
+                f"{journal.path}: stopped after {count} of {len(way.stages)} stages; to go on: {again}"
             )
-        _act(stage, files)
-    if not journal.is_undone:
-        _act(way.cleaning, files)
-        with suppress(PermissionError):  # one that root wrote in a directory that is not root's
-            JournalWriter(journal.path, files).tell_undone()
+        _act(stage.changes, files)
+        _act(stage.copies, files)
+        record.tell_stage_undone(stage.number)
+    _act(way.cleaning, files)
+    record.tell_undone()
 
 
 def _act(backwards: list[Reversal], files: Files) -> None:
@@ -136,18 +161,21 @@ class _Planning:
     def __init__(self, journal: Journal, files: Files) -> None:
         self._journal, self._files = journal, files
         self._names = Names(files)
-        self._copies: dict[str, str] = {}
-        """Originals that are back, and what is still kept of each."""
 
     def way(self) -> WayBack:
-        stages = [[back for move in stage for back in self._reversal(move)] for stage in self._journal.begun]
-        cleaning = [*self._temporaries(), *(_second_copy(kept, path) for path, kept in self._copies.items())]
+        stages = [self._stage(number, moves) for number, moves in self._journal.begun]
+        cleaning = list(self._temporaries())
         cleaning += [
             Reversal(path, "remove the directory, if it is empty", _directory_remover(path), is_removal=True)
             for path in reversed(self._journal.directories)
             if os.path.isdir(path)
         ]
-        return WayBack([stage for stage in stages if stage], cleaning)
+        return WayBack(stages, cleaning)
+
+    def _stage(self, number: int, moves: list[Move]) -> StageBack:
+        self._copies: list[Reversal] = []
+        changes = [back for move in moves for back in self._reversal(move)]
+        return StageBack(number, changes, self._copies)
 
     def _temporaries(self) -> Iterator[Reversal]:
         for move in (move for stage in self._journal.stages for move in stage):
@@ -180,8 +208,6 @@ class _Planning:
         self._refuse_unless(self._names.source(target) is not None, path)
         self._refuse_unless(move.before is None or self._is_as_before(target, move), target)
         self._names.rename(target, path)
-        if target in self._copies:
-            self._copies[path] = self._copies.pop(target)
         yield Reversal(path, f"rename it back from {os.path.basename(target)}", _renamer(target, path))
 
     def _undo_write(self, move: Move) -> Iterator[Reversal]:
@@ -224,7 +250,7 @@ class _Planning:
             return Reversal(path, what, _renamer(backup, path))
         beside = self._undo_temporary(path) or f"{path}.undo.tmp"
         self._names.copy(backup, path)
-        self._copies[path] = backup
+        self._copies.append(_second_copy(backup, path))
         return Reversal(path, what, _restorer(backup, beside, path, move.before))
 
     def _drop_second_copy(self, move: Move) -> None:
@@ -234,7 +260,7 @@ class _Planning:
         if backup is None or source is None or not is_regular(backup, self._files):
             return
         if are_same(source, backup, self._files):
-            self._copies[path] = backup
+            self._copies.append(_second_copy(backup, path))
 
     def _is_written(self, path: str, move: Move) -> bool:
         """Whether a file is what the step wrote."""
