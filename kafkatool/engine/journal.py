@@ -23,7 +23,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,7 @@ class Journal:
     stages: list[list[Move]]
     run: str | None = None
     """None in a journal of the first version, whose names may have been used again by later runs."""
+    created_ms: int = 0
     directories: list[str] = field(default_factory=list)
     """What was made outside to hold what is moved, outermost first."""
     reached: int = -1
@@ -93,6 +95,12 @@ class Journal:
     def begun(self) -> list[tuple[int, list[Move]]]:
         """The stages that were begun and are not undone, each with its number, the last one first."""
         return list(enumerate(self.stages[: self.reached + 1]))[::-1]
+
+    @property
+    def touched(self) -> set[str]:
+        """The names that its stages change, as far as they were begun and are not undone."""
+        moves = [move for _number, stage in self.begun for move in stage]
+        return {path for move in moves for path in (move.step.path, move.step.target) if path is not None}
 
     @property
     def is_open(self) -> bool:
@@ -263,7 +271,8 @@ def _head(path: str, head: dict[str, Any]) -> Journal:
         raise ValueError("another run's name")
     stages = [[_read_move(row, root, run) for row in stage] for stage in head["stages"]]
     directories = [os.path.normpath(os.path.join(root, one)) for one in head.get("directories", [])]
-    return Journal(path, str(head["command"]), root, stages, run, directories)
+    created_ms = int(head.get("created_ms", 0))
+    return Journal(path, str(head["command"]), root, stages, run, created_ms, directories)
 
 
 def _read_move(row: dict[str, Any], root: str, run: str | None) -> Move:
@@ -383,6 +392,24 @@ def _stranger(journal: str, path: str) -> Refused:
         f"{journal}: leads to {path}, outside of its log directory: only if you know that originals were "
         "kept there, name that directory with --backup-dir"
     )
+
+
+def is_called_like_a_journal(path: str) -> bool:
+    """Journals are called after commands, and originals after files, which have a dot or a number."""
+    named = parse_kept_name(os.path.basename(path))
+    if named is None or named.is_temporary:
+        return False
+    return named.original.replace("-", "").isalpha() and named.original.islower()
+
+
+def journals_in(directories: Iterable[str], outside: Iterable[str] = ()) -> Iterator[Journal]:
+    """Yield the journals that lie in these directories and can be read."""
+    for directory in sorted(set(directories)):
+        with suppress(OSError):
+            for name in sorted(os.listdir(directory)):
+                if is_called_like_a_journal(name):
+                    with suppress(KafkatoolError):
+                        yield read_journal(os.path.join(directory, name), outside)
 
 
 def is_torn_journal(path: str) -> bool:

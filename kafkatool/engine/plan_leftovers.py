@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kafkatool.engine.applying import undo_command
 from kafkatool.engine.fs import Files
-from kafkatool.engine.journal import Journal, is_torn_journal, read_journal
+from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, read_journal
 from kafkatool.engine.work_directory import left_work_directories, remove_work_directory
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.kinds import parse_kept_name
@@ -37,7 +37,7 @@ def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | N
     found: list[Leftover] = []
     journals: dict[str, Journal] = {}
     for path, run, is_temporary in kept:
-        if not is_temporary and _is_called_like_a_journal(path):
+        if not is_temporary and is_called_like_a_journal(path):
             with suppress(KafkatoolError):
                 journals[run] = read_journal(path, [backup_dir] if backup_dir else [])
             found += _judge_journal(path, run, journals.get(run), kept)
@@ -55,7 +55,7 @@ def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
     """Remove what is of no use, under the lock of the log directory; returns what went."""
     gone = []
     # Journals last: they are what proves that the others are ours.
-    for one in sorted(leftovers, key=lambda one: _is_called_like_a_journal(one.path)):
+    for one in sorted(leftovers, key=lambda one: is_called_like_a_journal(one.path)):
         if not one.is_waste:
             continue
         if one.is_directory:
@@ -79,12 +79,6 @@ def _kept_files(home: str) -> Iterator[tuple[str, str, bool]]:
                     yield os.path.join(home, entry.name), named.run, named.is_temporary
     except OSError:
         return
-
-
-def _is_called_like_a_journal(path: str) -> bool:
-    """Journals are called after commands, and originals after files, which have a dot or a number."""
-    named = parse_kept_name(os.path.basename(path))
-    return named is not None and named.original.replace("-", "").isalpha() and named.original.islower()
 
 
 def _judge_journal(

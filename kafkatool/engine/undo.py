@@ -18,7 +18,16 @@ from shlex import quote
 from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
 from kafkatool.engine.copying import Looks, are_same, content_of, keep_copy
 from kafkatool.engine.fs import Files
-from kafkatool.engine.journal import Found, Journal, JournalWriter, Move, is_inside, is_regular, kept_suffix
+from kafkatool.engine.journal import (
+    Found,
+    Journal,
+    JournalWriter,
+    Move,
+    is_inside,
+    is_regular,
+    journals_in,
+    kept_suffix,
+)
 from kafkatool.engine.lock import hold_locks, refuse_if_in_use
 from kafkatool.engine.owners import ConfinedDisk
 from kafkatool.engine.plan import Action, drop_clean_marker, existing
@@ -152,7 +161,18 @@ def plan_undo(journal: Journal, files: Files) -> WayBack:
     """
     if journal.is_undone:
         return WayBack()
+    _refuse_if_overtaken(journal)
     return _Planning(journal, files).way()
+
+
+def _refuse_if_overtaken(journal: Journal) -> None:
+    """Raise Refused where a later run changed the same files: they may look as if this one wrote them."""
+    touched = journal.touched
+    kept = {os.path.dirname(move.backup) for stage in journal.stages for move in stage if move.backup}
+    for other in journals_in({journal.root, os.path.dirname(journal.path)}, kept):
+        if other.created_ms > journal.created_ms and not other.is_undone and other.touched & touched:
+            back = undo_command(other.command, other.path)
+            raise Refused(f"{journal.path}: a later run changed the same files; undo that first: {back}")
 
 
 class _Planning:

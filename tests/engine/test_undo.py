@@ -176,13 +176,28 @@ def test_two_journals_can_only_be_undone_the_last_one_first(log_dir: Path) -> No
     first = apply(make_plan(log_dir), Disk(), HOW)
     path = str(log_dir / "t-0" / INDEX)
     second = apply(Plan("recover", str(log_dir), ((plans.write(path, b"truer", "again"),),)), Disk(), HOW)
-    with pytest.raises(Refused, match="was changed since"):
+    with pytest.raises(Refused, match="was changed since"):  # made in the same millisecond
         undo(read_journal(first), Disk(), offline=False, now_ms=NOW)
     for journal in (second, first):
         undo(read_journal(journal), Disk(), offline=False, now_ms=NOW)
     assert snapshot(log_dir) == before
     for journal in (first, second):
         assert undo(read_journal(journal), Disk(), offline=False, now_ms=NOW) == 0
+    assert snapshot(log_dir) == before
+
+
+def test_a_run_that_a_later_one_followed_is_not_undone_first_even_where_both_wrote_the_same(
+    log_dir: Path,
+) -> None:
+    before = snapshot(log_dir)
+    path = str(log_dir / "t-0" / LOG)
+    plan = Plan("recover", str(log_dir), ((plans.write(path, Stretch(path, 0, 12), "torn"),),))
+    first = apply(plan, Disk(), HOW)
+    second = apply(plan, Disk(), replace(HOW, now_ms=NOW + 1))
+    with pytest.raises(Refused, match=f"undo that first: kafkatool recover --undo {second}"):
+        undo(read_journal(first), Disk(), offline=False, now_ms=NOW)
+    for journal in (second, first):
+        undo(read_journal(journal), Disk(), offline=False, now_ms=NOW)
     assert snapshot(log_dir) == before
 
 
