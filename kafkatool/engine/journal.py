@@ -85,6 +85,8 @@ class Journal:
     created_ms: int = 0
     directories: list[str] = field(default_factory=list)
     """What was made outside to hold what is moved, outermost first."""
+    outside: list[str] = field(default_factory=list)
+    """Directories that the user trusts it with."""
     reached: int = -1
     """The last stage that was begun, and is not undone."""
     is_finished: bool = False
@@ -95,6 +97,13 @@ class Journal:
     def begun(self) -> list[tuple[int, list[Move]]]:
         """The stages that were begun and are not undone, each with its number, the last one first."""
         return list(enumerate(self.stages[: self.reached + 1]))[::-1]
+
+    @property
+    def leads_outside(self) -> bool:
+        """Whether originals went to a directory that has to be named again."""
+        homes = (self.root, os.path.dirname(self.path))
+        kept = [move.backup for stage in self.stages for move in stage if move.backup is not None]
+        return any(not any(is_inside(path, home) for home in homes) for path in kept)
 
     @property
     def touched(self) -> set[str]:
@@ -226,6 +235,20 @@ def read_journal(path: str, outside: Iterable[str] = ()) -> Journal:
     Raises KafkatoolError unless it is one; a torn last line is one that was not written. Raises Refused where
     it leads to any other place.
     """
+    outside = list(outside)
+    journal, owner = _parse(path)
+    _confine(journal, owner, outside)
+    journal.outside = outside
+    return journal
+
+
+def look_at_journal(path: str) -> Journal:
+    """Read a journal only to tell what it says, wherever it leads: it must not be obeyed."""
+    return _parse(path)[0]
+
+
+def _parse(path: str) -> tuple[Journal, int]:
+    """The journal, and who owns it. Raises KafkatoolError unless it is one."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     rows, owner = _read_rows(path)
     try:
@@ -234,8 +257,7 @@ def read_journal(path: str, outside: Iterable[str] = ()) -> Journal:
             _follow(journal, row)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise KafkatoolError(f"{path}: is not a journal of kafkatool") from error
-    _confine(journal, owner, outside)
-    return journal
+    return journal, owner
 
 
 def _read_rows(path: str) -> tuple[list[Any], int]:
@@ -402,14 +424,14 @@ def is_called_like_a_journal(path: str) -> bool:
     return named.original.replace("-", "").isalpha() and named.original.islower()
 
 
-def journals_in(directories: Iterable[str], outside: Iterable[str] = ()) -> Iterator[Journal]:
-    """Yield the journals that lie in these directories and can be read."""
+def journals_in(directories: Iterable[str]) -> Iterator[Journal]:
+    """Yield the journals that lie in these directories and can be read, to be looked at."""
     for directory in sorted(set(directories)):
         with suppress(OSError):
             for name in sorted(os.listdir(directory)):
                 if is_called_like_a_journal(name):
                     with suppress(KafkatoolError):
-                        yield read_journal(os.path.join(directory, name), outside)
+                        yield look_at_journal(os.path.join(directory, name))
 
 
 def is_torn_journal(path: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kafkatool.engine.applying import undo_command
 from kafkatool.engine.fs import Files
-from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, read_journal
+from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
 from kafkatool.engine.work_directory import left_work_directories, remove_work_directory
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.kinds import parse_kept_name
@@ -33,17 +33,16 @@ def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | N
     """Return what lies in a log directory, in these partitions of it, and where originals are kept."""
     homes = {os.path.realpath(one) for one in (log_dir, *directories, *([backup_dir] if backup_dir else []))}
     kept = [name for home in sorted(homes) for name in _kept_files(home)]
-    runs = {run for _path, run, is_temporary in kept if not is_temporary}
     found: list[Leftover] = []
     journals: dict[str, Journal] = {}
     for path, run, is_temporary in kept:
         if not is_temporary and is_called_like_a_journal(path):
             with suppress(KafkatoolError):
-                journals[run] = read_journal(path, [backup_dir] if backup_dir else [])
+                journals[run] = look_at_journal(path)
             found += _judge_journal(path, run, journals.get(run), kept)
     for path, run, is_temporary in kept:
         if is_temporary:
-            found.append(_judge_temporary(path, run in journals, run in runs))
+            found.append(_judge_temporary(path, run in journals))
     found += [
         Leftover(path, "the work directory of a compact that was killed", is_waste=is_ours, is_directory=True)
         for path, is_ours in left_work_directories(log_dir)
@@ -63,7 +62,7 @@ def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
         else:
             files.unlink(one.path)
         gone.append(one.path)
-    for directory in sorted({os.path.dirname(path) for path in gone if not path.endswith(os.sep)}):
+    for directory in sorted({os.path.dirname(path) for path in gone}):
         with suppress(KafkatoolError):  # beside the log directory
             files.sync_directory(directory)
     return gone
@@ -92,7 +91,8 @@ def _judge_journal(
             )
         return
     if journal.is_open:
-        back = undo_command(journal.command, path)
+        # Where it leads is not repeated: somebody may have edited it.
+        back = undo_command(journal.command, path, ["<DIR>"] if journal.leads_outside else ())
         what = (
             f"the undo of a run of {journal.command}"
             if journal.is_undo_begun
@@ -105,9 +105,8 @@ def _judge_journal(
         yield Leftover(path, what, is_waste=journal.run is not None)
 
 
-def _judge_temporary(path: str, has_journal: bool, has_others: bool) -> Leftover:
+def _judge_temporary(path: str, has_journal: bool) -> Leftover:
     if has_journal:
         return Leftover(path, "a temporary file of a run that was killed", is_waste=True)
-    where = "beside" if has_others else "here"
-    what = f"a temporary file of a run whose journal is not {where}: with --backup-dir, it is where that was"
+    what = "a temporary file of a run whose journal is not here; name its --backup-dir, if it had one"
     return Leftover(path, what, is_waste=False)

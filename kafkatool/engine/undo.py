@@ -109,7 +109,7 @@ def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: St
             _go(journal, way, files, stop)
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            again = undo_command(journal.command, journal.path)
+            again = undo_command(journal.command, journal.path, journal.outside)
             raise KafkatoolError(f"{where}{error.strerror}; to go on: {again}") from error
     return len(way.changes)
 
@@ -131,7 +131,7 @@ def _go(journal: Journal, way: WayBack, files: Files, stop: Stop) -> None:
     record = JournalWriter(journal.path, files)
     for count, stage in enumerate(way.stages):
         if stop.is_wanted() and count:
-            again = undo_command(journal.command, journal.path)
+            again = undo_command(journal.command, journal.path, journal.outside)
             raise Stopped(
                 f"{journal.path}: stopped after {count} of {len(way.stages)} stages; to go on: {again}"
             )
@@ -168,10 +168,9 @@ def plan_undo(journal: Journal, files: Files) -> WayBack:
 def _refuse_if_overtaken(journal: Journal) -> None:
     """Raise Refused where a later run changed the same files: they may look as if this one wrote them."""
     touched = journal.touched
-    kept = {os.path.dirname(move.backup) for stage in journal.stages for move in stage if move.backup}
-    for other in journals_in({journal.root, os.path.dirname(journal.path)}, kept):
+    for other in journals_in({journal.root, os.path.dirname(journal.path)}):
         if other.created_ms > journal.created_ms and not other.is_undone and other.touched & touched:
-            back = undo_command(other.command, other.path)
+            back = undo_command(other.command, other.path, journal.outside if other.leads_outside else ())
             raise Refused(f"{journal.path}: a later run changed the same files; undo that first: {back}")
 
 

@@ -577,6 +577,21 @@ def test_an_unfinished_journal_is_named_with_the_way_back(log_dir: Path) -> None
     assert undo_command("recover", one.path) in str(failed.value)
 
 
+def test_an_unfinished_run_that_moved_files_away_is_named_without_repeating_where(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    class FailsInTheSecondStage(Disk):
+        def rename(self, source: str, target: str) -> None:
+            raise OSError(5, "Input/output error", source)
+
+    moved = str(tmp_path / "moved")
+    with pytest.raises(KafkatoolError, match=f"--backup-dir {moved} --apply"):
+        apply(make_plan(log_dir, moved), FailsInTheSecondStage(), HOW)
+    named = [one.what for one in find_leftovers(str(log_dir), []) if "ended in stage 2 of 2" in one.what]
+    assert [what for what in named if "--backup-dir '<DIR>' --apply" in what and moved not in what] == named
+    assert named
+
+
 def test_work_directories_of_the_living_are_left_alone(log_dir: Path) -> None:
     with work_directory(str(log_dir), "00000000000a") as mine:
         assert find_leftovers(str(log_dir), []) == []
