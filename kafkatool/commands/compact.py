@@ -363,11 +363,12 @@ class _Work:
 
 
 def _refuse_leftovers(named: NamedPartition) -> None:
+    from kafkatool.engine.advice import Advice
     from kafkatool.engine.logdir import SegmentState
 
     unfinished = (SegmentState.CLEANED, SegmentState.SWAP)
     if any(one.state in unfinished for one in named.partition.segments):
-        raise KafkatoolError("a cleaning was interrupted: kafkatool recover finishes it")
+        raise KafkatoolError(f"a cleaning was interrupted: {Advice.RECOVER(where=named.partition.path)}")
 
 
 def _refuse_guesses(name: str, settings: TopicSettings, watermark_is_assumed: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkatool.commands.render import Column, Look, Row, human_duration, human_size, iso_time
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound
 from kafkatool.format.kernel.verdicts import Fate
 
@@ -245,8 +246,9 @@ def open_transactions(
                 "first_timestamp_ms": begun_ms,
                 "last_timestamp_ms": producer.last_timestamp_ms,
                 "age_ms": max(0, at_ms - (producer.last_timestamp_ms if begun_ms is None else begun_ms)),
-                "fix": "kafka-transactions.sh --bootstrap-server HOST:PORT abort "
-                f"--topic {partition.topic} --partition {partition.partition} --start-offset {first}",
+                "fix": Advice.ABORT_TRANSACTION(
+                    topic=partition.topic, partition=partition.partition, offset=first
+                ),
             }
         )
     return found
@@ -327,5 +329,5 @@ def checksum_sentence(counts: Counts) -> str | None:
     more = f", and {counts.bad_checksums - 1} more" if counts.bad_checksums > 1 else ""
     return (
         f"{path} at byte {position}: checksum does not match{more}; a broker's cleaner does not look: it "
-        "would copy the batch, or seal what it keeps of it anew: kafkatool verify tells what is lost"
+        f"would copy the batch, or seal what it keeps of it anew: {Advice.VERIFY(where=path)}"
     )

@@ -143,7 +143,7 @@ class _Wanted:
         if not self.output:
             raise UsageError("--output names no file and no directory")
         if self.output == "-":
-            raise UsageError("export writes files; `kafkatool cat --format ndjson` writes to standard output")
+            raise UsageError("export writes files; cat --format ndjson writes to standard output")
         if running.spark is not None and is_one_file(self.output):
             raise UsageError("--spark writes a file a segment: name a directory with -o")
         if self.is_part and not is_one_file(self.output):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kafkatool.commands.export_writers import Opener, Writer
 from kafkatool.commands.record_reading import Reading
 from kafkatool.commands.record_rounds import Rounds
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.export_output import Done, Manifest, Origin, Sink
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.fs import Files
@@ -86,7 +87,7 @@ class Export:
         self.advance(origin.size)
         if done.worst is not None:
             self.reading.talk.warn(
-                f"{origin.log}: was damaged when it was exported; `kafkatool verify` tells"
+                f"{origin.log}: was damaged when it was exported; {Advice.VERIFY(where=origin.log)}"
             )
             self.reading.outcome.met_severity(Severity[done.worst.upper()])
         return True

@@ -199,14 +199,14 @@ def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[st
 
 def next_step(place: Place, damage: Damage) -> str:
     """The command that shows more."""
-    import shlex
+    from kafkatool.engine.advice import Advice
 
-    file, where = shlex.quote(place.path), shlex.quote(os.path.dirname(place.path) or ".")
+    where = os.path.dirname(place.path) or "."
     if damage.kind is FindingClass.TOO_LARGE:
-        return f"kafkatool dump-log --max-batch-size 1G --print-data-log {file}"
+        return Advice.SHOW_LARGE_BATCH(file=place.path)
     if damage.next_good_offset is not None:
-        return f"kafkatool dump-log --from {damage.next_good_offset} {where}"
-    return f"kafkatool verify -v {where}" if place.path != STDIN else "kafkatool dump-log --format ndjson -"
+        return Advice.SHOW_FROM(offset=damage.next_good_offset, where=where)
+    return Advice.VERIFY(where=where) if place.path != STDIN else Advice.SHOW_FILE(file=STDIN)
 
 
 def damage_sentence(place: Place, damage: Damage) -> str:

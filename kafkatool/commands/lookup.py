@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from kafkatool.commands.options import (
     severity,
 )
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, printable, rows
+from kafkatool.engine.advice import Advice
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
@@ -159,7 +159,7 @@ class _Met:
         if damage.severity is Severity.NOTE:
             self._talk.detail(sentence)
             return
-        self._talk.warn(f"{sentence}; next: kafkatool verify {shlex.quote(path)}")
+        self._talk.warn(f"{sentence}; next: {Advice.VERIFY(where=path)}")
 
     @property
     def exit_code(self) -> ExitCode:

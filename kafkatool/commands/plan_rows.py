@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, rows
+from kafkatool.engine.advice import Advice
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
@@ -204,7 +204,7 @@ def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
     if journal.command != request.command:
         raise UsageError(
             f"{request.journal}: was written by {journal.command}: "
-            f"kafkatool {journal.command} --undo {quote(request.journal)}"
+            f"{Advice.SHOW_UNDO(command=journal.command, journal=request.journal)}"
         )
     if request.is_applied:
         _say_whose_ids(journal.root, speak)

@@ -25,6 +25,7 @@ from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.assignment import Fate
     from kafkatool.engine.cluster_view import Replicas
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.logdir import Partition
@@ -235,7 +236,7 @@ class _Work:
                 {**row, "position": event.position, "first_offset": event.first_offset, "last_offset": last}
             )
         if (fate := self._fates.get(os.path.normpath(one.path))) is not None:
-            out.write(_row(one.path, fate.what, None, fate.message, fmt))
+            out.write(_row(one.path, fate.what, None, _fate_sentence(one.path, fate), fmt))
             if fate.is_bad:
                 self._found(no_start=True)
         if one.loses or one.refusal is not None:
@@ -268,6 +269,14 @@ class _Work:
         found = Severity.NO_START if no_start else Severity.LOSS
         if self.exit_code is ExitCode.OK and found >= self._fail_on:
             self.exit_code = ExitCode.FOUND
+
+
+def _fate_sentence(path: str, fate: Fate) -> str:
+    from kafkatool.engine.advice import Advice
+
+    if fate.home is None:
+        return fate.message
+    return f"{fate.message}; first: {Advice.MOVE_COPY_HOME(where=path, home=fate.home)}"
 
 
 def _deleted(home: Home) -> list[Partition]:

@@ -69,7 +69,7 @@ def _deserves_a_card(one: Trouble) -> bool:
 
 
 def _left_out(count: int) -> Markup:
-    return tag("p", f"{count:,} more are left out; kafkatool verify lists all.", class_="lead")
+    return tag("p", f"{count:,} more are left out; verify lists all.", class_="lead")
 
 
 def _line(one: Trouble, anchor: str | None) -> list[object]:

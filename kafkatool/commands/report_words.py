@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kafkatool.commands.render import human_size
 from kafkatool.commands.verify_rows import offsets_text
+from kafkatool.engine.advice import is_a_plan
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.trouble import Trouble
@@ -17,7 +18,6 @@ _STATES = {
     Severity.DEGRADED: "degraded",
 }
 _MOST_RANGES = 8
-_PLANS = ("kafkatool recover ", "kafkatool rebuild-index ")
 
 
 class Verdict(NamedTuple):
@@ -38,7 +38,7 @@ def verdict(run: Gathering) -> Verdict:
     severity = worst.severity
     command = worst.worst.fix
     advice = f"Next, for {worst.name}:" if command else "No command mends that: see below."
-    if command and command.startswith(_PLANS):
+    if command and is_a_plan(command):
         advice = f"Next, for {worst.name} (this shows a plan, and changes nothing without --apply):"
     if summary.unreadable_blocks:
         blocks = f"{counted(summary.unreadable_blocks, 'block')} of 4 KiB"

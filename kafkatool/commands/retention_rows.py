@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafkatool.commands.render import Column, Look, Row, human_duration, human_size, iso_time
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.logdir import PartitionState
 from kafkatool.engine.retention import Decision, Rule, TimeSource
 
@@ -217,13 +217,10 @@ def _doubts(segment: SegmentFacts) -> Iterator[str]:
 
 
 def change_row(rank: int, change: Change, within_ms: int) -> Row:
-    name, topic = change.setting.name, shlex.quote(change.topic)
-    alter = (
-        f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name {topic}"
-    )
-    undo = (
-        f"--delete-config {name}" if change.undo_value is None else f"--add-config {name}={change.undo_value}"
-    )
+    name, topic = change.setting.name, change.topic
+    undo = Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.undo_value}")
+    if change.undo_value is None:
+        undo = Advice.UNSET_CONFIG(topic=topic, setting=name)
     return {
         "kind": "change",
         "rank": rank,
@@ -235,8 +232,8 @@ def change_row(rank: int, change: Change, within_ms: int) -> Row:
         "freed": change.freed,
         "segments": change.segments,
         "within_ms": within_ms,
-        "set_command": f"{alter} --add-config {name}={change.value}",
-        "undo_command": f"{alter} {undo}",
+        "set_command": Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.value}"),
+        "undo_command": undo,
     }
 
 

@@ -275,11 +275,12 @@ class NetworkOptions:
         """What whoever starts it should know of the files that are named."""
         import os
 
+        from kafkatool.engine.advice import Advice
         from kafkatool.engine.serve.access import others_can_read
 
         key = self.tls_key or self.tls_cert
         if key is not None and others_can_read(os.stat(key).st_mode):
-            return [f"{key}: others than its owner can read this private key: chmod 600 {key}"]
+            return [f"{key}: others than its owner can read this private key: {Advice.HIDE_SECRET(file=key)}"]
         return []
 
     def _limits(self) -> Limits:

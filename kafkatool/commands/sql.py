@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -145,13 +144,15 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
         talk.note(f"{path}: deleted since its directory was listed")
     if not met.damages:
         return ExitCode.OK
+    from kafkatool.engine.advice import Advice, Placeholder
     from kafkatool.engine.roots import split_label
 
-    named = " ".join(quote(split_label(path)[1]) for path in paths) if len(paths) <= 3 else "<PATHS>"
+    named: list[str] = [split_label(path)[1] for path in paths]
+    verify = Advice.VERIFY(where=named if len(named) <= 3 else Placeholder("<PATHS>"))
     talk.warn(
         f"{met.damages} damaged {'place' if met.damages == 1 else 'places'} in {met.logs} "
         f"{'log' if met.logs == 1 else 'logs'} that the query reads, and the answer lacks what was there; "
-        f"the first: {met.first}; `kafkatool verify {named}` tells all"
+        f"the first: {met.first}; `{verify}` shows all"
     )
     return ExitCode.FOUND
 
@@ -171,9 +172,7 @@ def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> Non
     if any(subject.partition.topic == METADATA_TOPIC for _root, subject in found.subjects) and (
         "records" in query.lower()
     ):
-        talk.warn(
-            f"{METADATA_TOPIC}: may show credentials and sensitive configs; `kafkatool cat --redact` does not"
-        )
+        talk.warn(f"{METADATA_TOPIC}: may show credentials and sensitive configs; cat --redact hides them")
 
 
 def _show(table: Any, fmt: Format, how: BytesFormat, *, raw: bool) -> None:

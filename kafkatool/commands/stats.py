@@ -217,9 +217,7 @@ class _View:
             damages = group.stats.damages
             if group.by is not None and damages.places:
                 classes = ", ".join(f"{name} {count}" for name, count in sorted(damages.classes.items()))
-                self._speak.warn(
-                    f"{name_of(group)}: damage, left out: {classes}; `kafkatool verify` tells what is lost"
-                )
+                self._speak.warn(f"{name_of(group)}: damage, left out: {classes}; verify shows what is lost")
             yield group
 
     def _what_if(self, group: Group) -> list[WhatIf]:

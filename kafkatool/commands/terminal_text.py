@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Protocol, TextIO
 
-# The controls of ASCII and of Latin 1, and what turns the direction of writing or breaks lines.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
-)
+from kafkatool.engine.shell_words import CONTROL_CHARACTERS
+
+_CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
 
 
 class TextSink(Protocol):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.copying import content_of, copy_content, keep_copy
 from kafkatool.engine.evidence import SMALL
 from kafkatool.engine.fs import File, Files
@@ -209,10 +210,8 @@ class _Application:
 
 def undo_command(command: str, journal: str, outside: Iterable[str] = ()) -> str:
     """Return the command that undoes a journal, as it can be pasted anywhere."""
-    from shlex import quote
-
-    named = "".join(f" --backup-dir {quote(one)}" for one in outside)
-    return f"kafkatool {command} --undo {quote(os.path.abspath(journal))}{named} --apply"
+    named = [word for one in outside for word in ("--backup-dir", one)]
+    return Advice.UNDO(command=command, journal=os.path.abspath(journal), backup_dirs=named)
 
 
 def outside_of(plan: Plan) -> list[str]:

@@ -5,6 +5,7 @@ Where metadata is missing or damaged nothing is said: what is not in there prove
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ class Fate(NamedTuple):
 
     what: str
     message: str
+    home: str | None = None
+    """Where a copy that is about to be emptied belongs."""
 
     @property
     def is_bad(self) -> bool:
@@ -68,7 +71,8 @@ def _fate_of_copy(
     return Fate(
         "empty",
         f"the metadata has the partition in {home.path}, where it is missing: a broker makes an empty one "
-        f"there, and cuts this copy down to it; move it to {home.path}/{name} first",
+        "there, and cuts this copy down to it",
+        os.path.join(home.path, name),
     )
 
 

@@ -63,7 +63,7 @@ def read_result(path: str) -> dict[str, Any]:
     except OSError as error:
         raise KafkatoolError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise KafkatoolError(f"{path}: not written by `kafkatool bench --out`") from None
+        raise KafkatoolError(f"{path}: not written by bench --out") from None
     return dict(found)
 
 

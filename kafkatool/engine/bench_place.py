@@ -72,7 +72,7 @@ def take(path: str, needed: int, *, on_live_volume: bool) -> Place:
             os.rmdir(path)
         raise
     with open(os.path.join(path, MARKER), "w", encoding="utf-8") as file:
-        file.write("written by kafkatool bench; everything here may be deleted\n")
+        file.write("written by a benchmark of kafkatool; everything here may be deleted\n")
     return place
 
 

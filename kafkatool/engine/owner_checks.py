@@ -30,6 +30,8 @@ class OwnerProblem(NamedTuple):
     path: str
     effect: Effect
     message: str
+    other: str | None = None
+    """Another copy of the same partition."""
 
 
 def holds_metadata(log_dir: LogDir) -> bool:
@@ -127,4 +129,4 @@ def same_partitions(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
     for same in copies.values():
         for log_dir, copy in same[1:]:
             text = f"also in {same[0][1].path}: a broker does not start with both"
-            yield OwnerProblem(log_dir.path, copy.path, Effect.REFUSE, text)
+            yield OwnerProblem(log_dir.path, copy.path, Effect.REFUSE, text, same[0][1].path)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafkatool.engine.advice import Placeholder
 from kafkatool.engine.applying import undo_command
 from kafkatool.engine.fs import Files
 from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
@@ -92,7 +93,7 @@ def _judge_journal(
         return
     if journal.is_open:
         # Where it leads is not repeated: somebody may have edited it.
-        back = undo_command(journal.command, path, ["<DIR>"] if journal.leads_outside else ())
+        back = undo_command(journal.command, path, [Placeholder("<DIR>")] if journal.leads_outside else ())
         what = (
             f"the undo of a run of {journal.command}"
             if journal.is_undo_begun

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.logdir import FileEntry, Partition
 from kafkatool.engine.plan import NewEnd, Plan, Step, purge, remove, rename, write
@@ -52,7 +53,7 @@ def refuse_guesses(judged: Iterable[Judged]) -> None:
         if one.outcome.rolls_at is not None and one.facts.damage is not None:
             raise Refused(
                 f"{one.partition.path}: all of it would go, and where the log goes on is in doubt "
-                f"({one.facts.damage}): kafkatool recover first"
+                f"({one.facts.damage}): {Advice.RECOVER(where=one.partition.path)} first"
             )
 
 

@@ -178,7 +178,7 @@ class Scrub:
         if not raw.strip():
             return {}
         if not raw.startswith(f'{{"{_MARK}": '.encode()):
-            raise KafkatoolError(f"{self.path}: not a state file of kafkatool verify; name another")
+            raise KafkatoolError(f"{self.path}: not a state file of verify; name another")
         try:
             content = json.loads(raw)
             if content[_MARK] == VERSION:

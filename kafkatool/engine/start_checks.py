@@ -29,6 +29,8 @@ class StartProblem(NamedTuple):
     path: str
     effect: Effect
     message: str
+    other: str | None = None
+    """Another copy of the same partition."""
 
     @property
     def sentence(self) -> str:
@@ -64,10 +66,10 @@ class StartChecks:
         """Whether the broker never comes to look at the partitions, or not for long."""
         return bool(self.refusals or self.offline)
 
-    def tell(self, effect: Effect, path: str, message: str) -> None:
+    def tell(self, effect: Effect, path: str, message: str, other: str | None = None) -> None:
         if effect is Effect.OFFLINE and self.has_metadata:
             effect = Effect.REFUSE
-        self.problems.append(StartProblem(path, effect, message))
+        self.problems.append(StartProblem(path, effect, message, other))
 
     def _of(self, *effects: Effect) -> list[str]:
         return [problem.sentence for problem in self.problems if problem.effect in effects]
@@ -84,7 +86,7 @@ def check_start(
     found = StartChecks(holds_metadata(log_dir))
     for problem in owner_problems(siblings or [log_dir], guest, node_id):
         if problem.log_dir == log_dir.path:
-            found.tell(problem.effect, problem.path, problem.message)
+            found.tell(problem.effect, problem.path, problem.message, problem.other)
     found.recovery_points = _offsets(found, log_dir, kinds.RECOVERY_POINTS, guest)
     found.log_starts = _offsets(found, log_dir, kinds.LOG_STARTS, guest)
     for kind in (kinds.HIGH_WATERMARKS, kinds.CLEANER_OFFSETS):

@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from shlex import quote
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
 from kafkatool.engine.copying import Looks, are_same, content_of, keep_copy
 from kafkatool.engine.fs import Files
@@ -121,7 +121,7 @@ def _refuse_unless_writable(journal: str, files: Files) -> None:
     except PermissionError:
         raise Refused(
             f"{journal}: cannot be written to by the owner of its directory: "
-            f"chown --reference={quote(os.path.dirname(journal))} {quote(journal)}"
+            f"{Advice.OWN_JOURNAL(where=os.path.dirname(journal), file=journal)}"
         ) from None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.format.kinds import LEADER_EPOCHS
 from kafkatool.format.names import FileState, base_offset, split_state
@@ -112,36 +113,32 @@ def fix(
     """
     if damage.severity is Severity.NOTE:
         return None
-    import shlex
-
-    where = shlex.quote(directory)
     if damage.kind in _OF_THE_LOG or damage.expected == A_LOG:
-        if replicas is not None and node_id is not None and (better := fetch_again(where, replicas, node_id)):
+        better = None if replicas is None or node_id is None else fetch_again(directory, replicas, node_id)
+        if better is not None:
             return better
         if damage.kind is FindingClass.BAD_MAGIC:  # a recovery keeps the batch
-            return f"kafkatool dump-log --print-data-log {shlex.quote(file)}"
+            return Advice.SHOW_RECORDS(file=file)
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:
-            return f"kafkatool recover --keep-after-damage DIR {where}"
-        return f"kafkatool recover {where}"
+            return Advice.RECOVER_KEEPING(where=directory)
+        return Advice.RECOVER(where=directory)
     if damage.kind is FindingClass.BAD_SNAPSHOT:
-        return _mend_snapshot(damage, where, file, bases)
+        return _mend_snapshot(damage, directory, file, bases)
     if damage.kind in _OF_INDEXES:
         # Leader epochs are no index, and what a cleaner left is not yet one: both are a start's business.
         name, state = split_state(os.path.basename(file))
         is_for_a_start = name == LEADER_EPOCHS.name or state is not FileState.LIVE
-        return f"kafkatool {'recover' if is_for_a_start else 'rebuild-index'} {where}"
-    return f"kafkatool dump-log --format ndjson {shlex.quote(file)}" if os.path.isfile(file) else None
+        return (Advice.RECOVER if is_for_a_start else Advice.REBUILD_INDEX)(where=directory)
+    return Advice.SHOW_FILE(file=file) if os.path.isfile(file) else None
 
 
-def _mend_snapshot(damage: Damage, where: str, file: str, bases: Sequence[int]) -> str:
-    import shlex
-
+def _mend_snapshot(damage: Damage, directory: str, file: str, bases: Sequence[int]) -> str:
     if bases and base_offset(os.path.basename(file)) not in bases[1:]:
         # It is none that a segment begins with, or what it was made from is not in the log any more.
-        return f"kafkatool recover {where}"
+        return Advice.RECOVER(where=directory)
     if THROWN_AWAY in damage.message:
-        return f"kafkatool rebuild-index {where}"
-    return f"kafkatool rebuild-index --force {shlex.quote(file)}"
+        return Advice.REBUILD_INDEX(where=directory)
+    return Advice.REBUILD_FORCED(file=file)
 
 
 def fetch_again(where: str, replicas: Replicas, node_id: int) -> str | None:

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.remote import list_names, status
@@ -105,7 +106,7 @@ def damage_met(damage: Damage, stretch: Stretch) -> DamageMet:
     return DamageMet(
         f"{stretch.path} at byte {damage.position} on host {socket.gethostname()}: {damage.kind}: "
         f"{damage.message}; onDamage=skip leaves it out, onDamage=rows shows it as rows, and "
-        f"`kafkatool verify` tells more"
+        f"{Advice.VERIFY(where=stretch.path)}"
     )
 
 

@@ -103,9 +103,9 @@ def test_in_the_middle_it_answers_ends_with_the_stage_and_names_both_ways(log_di
     assert str(journal) in word
     assert "stopped after 1 of " in err
     assert "to go on: run the same command again" in err
-    assert f"to go back: kafkatool recover --undo {journal} --apply" in err
+    assert f"to go back: kafkatool recover --apply --undo {journal}" in err
     told = run("recover", str(log_dir)).stderr
-    assert f"to go back: kafkatool recover --undo {journal} --apply".encode() in told
+    assert f"to go back: kafkatool recover --apply --undo {journal}".encode() in told
     assert run("recover", "--undo", str(journal), "--offline", "--apply").exit_code == 0
     assert {
         name: data for name, data in read_tree(log_dir, ours=True).items() if name != journal.name
@@ -134,7 +134,7 @@ def test_an_undo_that_was_stopped_can_be_repeated(log_dir: Path) -> None:
     code, err = slow.end()
     assert code == 130
     assert "stopping after the current stage" in err
-    assert f"to go on: kafkatool recover --undo {journal} --apply" in err
+    assert f"to go on: kafkatool recover --apply --undo {journal}" in err
     assert run("recover", "--undo", str(journal), "--offline", "--apply").exit_code == 0
     assert {
         name: data for name, data in read_tree(log_dir, ours=True).items() if name != journal.name

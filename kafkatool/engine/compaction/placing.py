@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-from shlex import quote
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.fs import Files
 from kafkatool.engine.plan import Plan, Step, Stretch, remove, rename, write
@@ -88,7 +88,7 @@ def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, 
     removed = tuple(remove(os.path.join(source, name), "cleaned") for name in names)
     checkpoint = _checkpoint_step(log_dir, partition, done.passes[-1].cleaned.end_offset, guest)
     stages = (tuple(cleaned), *swapped, removed, *final, (checkpoint,))
-    go_on = f"kafkatool recover {quote(os.path.abspath(source))} --apply finishes it; then compact again"
+    go_on = f"{Advice.RECOVER_NOW(where=os.path.abspath(source))}; then compact again"
     return Plan("compact", log_dir, stages, go_on=go_on)
 
 

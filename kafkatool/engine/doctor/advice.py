@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 
+from kafkatool.engine.advice import Advice, Placeholder
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.logdir import Partition
@@ -28,45 +28,44 @@ _WITHOUT = {
 
 def for_the_top(problem: StartProblem, broker: Broker) -> str:
     """What to do about something at the top of a log directory."""
-    path = shlex.quote(problem.path)
     if os.path.isdir(problem.path):
-        if problem.message.startswith("also in "):
-            return f"kafkatool verify {path}  # and the other; move the worse one out of the log directory"
-        return f"move it out of the log directory: mv {path} ELSEWHERE"
+        if problem.other is not None:
+            return Advice.VERIFY_COPIES(where=problem.path, other=problem.other)
+        return Advice.MOVE_OUT(file=problem.path)
     kind = kind_of(os.path.basename(problem.path)).kind
     if kind in _WITHOUT:
-        return set_aside(problem.path, kind)
+        return do_without(problem.path, kind)
     if not os.path.exists(problem.path):
         return format_directory(broker)
-    return f"kafkatool ls {shlex.quote(os.path.dirname(problem.path))}  # whose directory is this?"
+    return Advice.LIST(where=os.path.dirname(problem.path))
 
 
 def format_directory(broker: Broker) -> str:
     """How a directory without an owner is given one; those that have one stay as they are."""
     cluster = broker.meta.cluster_id if broker.meta is not None else None
-    config = broker.configuration.path if broker.configuration is not None else "server.properties"
-    return (
-        "mount its volume; or, if it is new, kafka-storage.sh format --ignore-formatted "
-        f"-t {cluster or 'CLUSTER_ID'} -c {shlex.quote(config)}"
+    config = broker.configuration.path if broker.configuration is not None else None
+    return Advice.FORMAT(
+        cluster=cluster or Placeholder("<CLUSTER_ID>"), config=config or Placeholder("<SERVER_PROPERTIES>")
     )
 
 
-def set_aside(path: str, kind: FileKind) -> str:
-    return f"mv {shlex.quote(path)} {shlex.quote(path + '.bad')}  # {_WITHOUT[kind]}"
+def do_without(path: str, kind: FileKind) -> str:
+    return f"{Advice.DO_WITHOUT(file=path, kept=f'{path}.bad')}  # {_WITHOUT[kind]}"
 
 
 def for_a_file(path: str, partition: Partition, start: BrokerStart, node_id: int | None) -> str:
     """What to do about a file of a partition that a broker does not get over."""
-    where = shlex.quote(partition.path)
     replicas = start.replicas_at(partition.path)
-    if replicas is not None and node_id is not None and (better := fetch_again(where, replicas, node_id)):
-        return better
+    if replicas is not None and node_id is not None:
+        better = fetch_again(partition.path, replicas, node_id)
+        if better is not None:
+            return better
     kind = kind_of(os.path.basename(path)).kind
     if kind is kinds.PARTITION_METADATA:
-        return write_topic_id(partition, start) or f"kafkatool dump-log {shlex.quote(path)}"
+        return write_topic_id(partition, start) or Advice.SHOW_FILE(file=path)
     if kind in _WITHOUT and os.path.isfile(path):
-        return set_aside(path, kind)
-    return f"kafkatool verify -v {where}"
+        return do_without(path, kind)
+    return Advice.VERIFY(where=partition.path)
 
 
 def write_topic_id(partition: Partition, start: BrokerStart) -> str | None:
@@ -74,5 +73,5 @@ def write_topic_id(partition: Partition, start: BrokerStart) -> str | None:
     ids = start.cluster.ids_of(partition.topic or "")
     if len(ids) != 1:
         return None
-    path = shlex.quote(os.path.join(partition.path, kinds.PARTITION_METADATA.name))
-    return f"printf 'version: 0\\ntopic_id: %s' {ids[0]} > {path}"
+    path = os.path.join(partition.path, kinds.PARTITION_METADATA.name)
+    return Advice.WRITE_TOPIC_ID(topic_id=ids[0], file=path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import Effect
-from kafkatool.engine.doctor.advice import for_a_file, set_aside, write_topic_id
+from kafkatool.engine.doctor.advice import do_without, for_a_file, write_topic_id
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom
 from kafkatool.engine.findings import Damage, FindingClass, Severity
@@ -112,7 +112,7 @@ class Case:
         if event.what == "delete":
             file = os.path.join(self._log_dir.path, kinds.LOG_STARTS.name)
             damage = state_damage(FindingClass.BAD_CHECKPOINT, message, "", "", severity=Severity.NO_START)
-            advice = set_aside(file, kinds.LOG_STARTS)
+            advice = do_without(file, kinds.LOG_STARTS)
             self._tell(file, replace(damage, first_offset=first, last_offset=max(first, end - 1)), advice)
             return
         later = len(gone) - 1
@@ -138,7 +138,7 @@ class Case:
         advice = None
         if self._log_dir.was_shut_down_cleanly:
             message += ": a broker believes the mark of a clean shutdown and does not look further"
-            advice = f"kafkatool recover --apply {shlex.quote(one.path)}  # it takes the mark away"
+            advice = Advice.RECOVER_NOW(where=one.path)
         damage = state_damage(FindingClass.TORN_TAIL, message, promised, end, severity=Severity.LOSS)
         self._tell(file, replace(damage, first_offset=end, last_offset=promised - 1), advice)
 
@@ -159,7 +159,7 @@ class Case:
             position = event.position or 0
             damage = state_damage(kind, message, "", "", severity=Severity.LOSS, position=position)
             damage = replace(damage, first_offset=event.first_offset, last_offset=event.last_offset)
-            self._tell(file, damage, f"mv {shlex.quote(file)} <DIR>" if is_misnamed else None)
+            self._tell(file, damage, Advice.MOVE_OUT(file=file) if is_misnamed else None)
 
     def _rebuilt(self, events: Sequence[Event]) -> None:
         """Segments that a start scans because a file beside them is missing or wrong; zeros that it cuts."""
@@ -186,9 +186,9 @@ class Case:
         advice = None
         if fate.what == "stray":
             advice = write_topic_id(self._partition, self._start)
-            advice = advice or f"kafkatool ls {shlex.quote(self._partition.path)}"
+            advice = advice or Advice.LIST(where=self._partition.path)
         elif fate.what == "empty":
-            advice = fate.message.rpartition("; ")[2]
+            advice = Advice.MOVE_COPY_HOME(where=self._partition.path, home=fate.home)
         self._tell(file, damage, advice)
         start = max(one.log_start, min((s.base_offset for s in self._partition.live_segments), default=0))
         offsets = (one.log_end or 0) - start

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
@@ -87,7 +88,7 @@ def _of_files(path: str, files: int, limits: Limits) -> Symptom:
     if is_short and limits.is_nofile_certain:
         message += ": a broker does not start"
         severity, effect = Severity.NO_START, Effect.REFUSE
-    advice = f"LimitNOFILE={_round(2 * files)} in the broker's unit, or ulimit -n before it starts"
+    advice = Advice.RAISE_NOFILE(number=_round(2 * files))
     finding = host_finding(
         path, FindingClass.HOST_LIMIT, severity, message, advice, f"{files} or more", limits.nofile
     )
@@ -102,7 +103,7 @@ def _of_maps(path: str, now: int, later: int, limit: int) -> Symptom:
         message += f", and a start needs {now}: a broker ends with OutOfMemoryError: Map failed"
     elif later > limit:
         message += ": a broker starts, and ends with OutOfMemoryError: Map failed when old segments are read"
-    advice = f"sysctl -w vm.max_map_count={_round(2 * later)}"
+    advice = Advice.RAISE_MAPS(number=_round(2 * later))
     finding = host_finding(
         path, FindingClass.HOST_LIMIT, severity, message, advice, f"{later} or more", limit
     )

@@ -98,7 +98,7 @@ class Loading:
     def _tell_top(self, log_dir: LogDir, problem: StartProblem) -> None:
         kind = kind_of(os.path.basename(problem.path)).kind
         what = FindingClass.BAD_CHECKPOINT if kind in CHECKPOINTS else FindingClass.BAD_METADATA
-        if problem.message.startswith("also in "):
+        if problem.other is not None:
             what = FindingClass.OVERLAP
         damage = state_damage(what, problem.message, "", "", severity=_BY_EFFECT[problem.effect])
         finding = Finding(problem.path, None, None, damage, for_the_top(problem, self._broker))

@@ -6,13 +6,13 @@ Access control lists may allow what the mode forbids: where a file has one, noth
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
 from kafkatool.engine.findings import FindingClass, Severity
@@ -101,9 +101,12 @@ def _symptom(log_dir: LogDir, user: User, denied: list[_Denied], effect: Effect)
         message += ": a broker takes the log directory offline, or does not start"
         severity = Severity.NO_START
         effect = Effect.REFUSE if holds_metadata(log_dir) else effect
-    whom = f"chown -R {shlex.quote(user.label)} {shlex.quote(log_dir.path)}"
     is_above = not first.path.startswith(log_dir.path)
-    advice = f"chmod a+x {shlex.quote(first.path)}" if is_above else whom
+    advice = (
+        Advice.OPEN_WAY(where=first.path)
+        if is_above
+        else Advice.OWN_DIRECTORY(user=user.label, where=log_dir.path)
+    )
     finding = host_finding(
         first.path, FindingClass.NO_PERMISSION, severity, message, advice, f"open to {user.label}", "closed"
     )

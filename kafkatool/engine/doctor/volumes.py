@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
@@ -64,13 +64,12 @@ def _room(log_dir: LogDir, scans: Scans | None) -> Room:
 
 def _full(log_dir: LogDir, needed: int, free: int) -> Symptom:
     message = f"{free} bytes are free, a start needs about {needed}: a broker takes the log directory offline"
-    path = shlex.quote(log_dir.path)
     finding = host_finding(
         log_dir.path,
         FindingClass.NO_SPACE,
         Severity.NO_START,
         message,
-        f"kafkatool ls --space {path}  # then kafkatool retention --free SIZE {path}",
+        Advice.FREE_SPACE(where=log_dir.path),
         f"{needed} bytes free",
         free,
     )
@@ -87,7 +86,7 @@ def _nearly_full(log_dir: LogDir, reserved: int, free: int) -> Symptom:
         FindingClass.NO_SPACE,
         Severity.DEGRADED,
         message,
-        f"kafkatool ls --space {shlex.quote(log_dir.path)}",
+        Advice.LIST_SPACE(where=log_dir.path),
         f"{reserved} bytes free",
         free,
     )
@@ -141,7 +140,7 @@ def mount_symptoms(log_dirs: Iterable[LogDir]) -> Iterator[Symptom]:
 
 
 def _hurting(log_dir: LogDir, message: str, hurts: _Hurts, mount: str) -> Symptom:
-    advice = None if hurts.option is None else f"mount -o remount,{hurts.option} {shlex.quote(mount)}"
+    advice = None if hurts.option is None else Advice.REMOUNT(option=hurts.option, where=mount)
     return Symptom(host_finding(log_dir.path, FindingClass.BAD_MOUNT, hurts.severity, message, advice))
 
 
@@ -151,7 +150,7 @@ def _read_only(log_dir: LogDir, mount: str) -> Symptom:
         FindingClass.BAD_MOUNT,
         Severity.NO_START,
         "mounted read-only: a broker cannot lock it, and leaves it out",
-        f"dmesg | tail  # an error may be why; then mount -o remount,rw {shlex.quote(mount)}",
+        Advice.REMOUNT_WRITABLE(where=mount),
         "rw",
         "ro",
     )

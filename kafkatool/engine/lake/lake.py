@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.fs import Disk, write_file
 from kafkatool.engine.lake.units import Unit, from_json, to_json
 from kafkatool.engine.read_subject import is_inside
@@ -68,7 +69,7 @@ def read_run(path: str) -> Run:
         if manifest["version"] != VERSION:
             raise KafkatoolError(f"{path}: written by another release of kafkatool")
     except (OSError, KeyError, TypeError, ValueError):
-        raise UsageError(f"{path}: no audit there: `kafkatool pipeline run --out {path}` makes one") from None
+        raise UsageError(f"{path}: no audit there: {Advice.AUDIT(lake=path)}") from None
     return Run(directory, manifest)
 
 

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kafkatool.engine.advice import Advice
 from kafkatool.engine.serve.budget import Budget, Share
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import Refused, UsageError
@@ -77,7 +78,9 @@ def read_credentials(path: str) -> dict[str, Credential]:
         raise UsageError(f"{path}: larger than the {_LARGEST_FILE} bytes that are read of such a file")
     if others_can_read(found_file.st_mode):
         mode = found_file.st_mode & 0o777
-        raise Refused(f"{path}: others than its owner can read it (mode {mode:o}): chmod 600 {path}")
+        raise Refused(
+            f"{path}: others than its owner can read it (mode {mode:o}): {Advice.HIDE_SECRET(file=path)}"
+        )
     found: dict[str, tuple[int, Credential]] = {}
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if not line.strip() or line.startswith("#"):

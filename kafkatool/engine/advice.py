@@ -1,0 +1,97 @@
+"""Every advice that the program can print, in one table.
+
+An advice is a command that a user is told to run next. It can be pasted: a name in braces is filled in and
+quoted, a name in angle brackets is the user's to fill in, and a shell refuses it as it stands. Whoever
+follows one to the letter loses no acknowledged record; `tests/kafka/test_advice.py` stages the situation of
+each, follows it and compares the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, unique
+
+from kafkatool.engine.shell_words import quoted
+
+HOST = "<HOST:PORT>"
+
+
+class Placeholder(str):
+    """A name that the user fills in: it is shown as it is."""
+
+    __slots__ = ()
+
+
+@unique
+class Advice(Enum):
+    """The name of each advice, and its text."""
+
+    # --- look ---------------------------------------------------------------------------------------------
+    LIST = "kafkatool ls {where}"
+    LIST_SPACE = "kafkatool ls --space {where}"
+    VERIFY = "kafkatool verify -v {where}"
+    VERIFY_COPIES = "kafkatool verify {where} {other}  # then set aside the copy that is worse"
+    SHOW_FILE = "kafkatool dump-log --format ndjson {file}"
+    SHOW_RECORDS = "kafkatool dump-log --print-data-log {file}"
+    SHOW_LARGE_BATCH = "kafkatool dump-log --max-batch-size 1G --print-data-log {file}"
+    SHOW_FROM = "kafkatool dump-log --from {offset} {where}"
+    FREE_SPACE = "kafkatool retention --free <SIZE> {where}"
+    AUDIT = "kafkatool pipeline run --out {lake} <PATH>"
+
+    # --- plan, and undo -----------------------------------------------------------------------------------
+    RECOVER = "kafkatool recover {where}"
+    RECOVER_KEEPING = "kafkatool recover --keep-after-damage <DIR> {where}"
+    RECOVER_NOW = "kafkatool recover --apply {where}"
+    REBUILD_INDEX = "kafkatool rebuild-index {where}"
+    REBUILD_FORCED = "kafkatool rebuild-index --force {file}"
+    UNDO = "kafkatool {command} --apply --undo {journal} {backup_dirs}"
+    SHOW_UNDO = "kafkatool {command} --undo {journal}"
+
+    # --- files of a broker that is down -------------------------------------------------------------------
+    DO_WITHOUT = "mv -n {file} {kept}"
+    MOVE_OUT = "mv -n {file} <DIR>"
+    MOVE_COPY_HOME = "mv -n {where} {home}"
+    WRITE_TOPIC_ID = "printf 'version: 0\\ntopic_id: %s' {topic_id} > {file}"
+    FORMAT = "kafka-storage.sh format --ignore-formatted -t {cluster} -c {config}"
+
+    # --- its host -----------------------------------------------------------------------------------------
+    OWN_DIRECTORY = "chown -R {user} {where}"
+    OWN_JOURNAL = "chown --reference={where} {file}"
+    OPEN_WAY = "chmod a+x {where}"
+    HIDE_SECRET = "chmod 600 {file}"
+    RAISE_NOFILE = "ulimit -n {number}  # before the broker starts, or LimitNOFILE={number} in its unit"
+    RAISE_MAPS = "sysctl -w vm.max_map_count={number}"
+    REMOUNT = "mount -o remount,{option} {where}"
+    REMOUNT_WRITABLE = "dmesg | tail  # an error may be why; then mount -o remount,rw {where}"
+
+    # --- a running cluster --------------------------------------------------------------------------------
+    SET_CONFIG = (
+        f"kafka-configs.sh --bootstrap-server {HOST} --alter --entity-type topics --entity-name {{topic}} "
+        "--add-config {setting}"
+    )
+    UNSET_CONFIG = (
+        f"kafka-configs.sh --bootstrap-server {HOST} --alter --entity-type topics --entity-name {{topic}} "
+        "--delete-config {setting}"
+    )
+
+    ABORT_TRANSACTION = (
+        f"kafka-transactions.sh --bootstrap-server {HOST} abort --topic {{topic}} --partition {{partition}} "
+        "--start-offset {offset}"
+    )
+
+    def __call__(self, **values: object) -> str:
+        """Fill in the names; of several words each is quoted."""
+        words = {name: _words(value) for name, value in values.items()}
+        return self.value.format_map(words).rstrip()
+
+
+def is_a_plan(text: str) -> bool:
+    """Whether this advice shows a plan, and changes something only when --apply is added."""
+    plans = (Advice.RECOVER, Advice.REBUILD_INDEX)
+    return text.startswith(tuple(one.value.partition("{")[0] for one in plans)) and " --apply" not in text
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return " ".join(map(_words, value))
+    return value if isinstance(value, Placeholder) else quoted(value)
