@@ -33,6 +33,7 @@ COMMANDS = {
     "lookup": "Find an offset or a time, and show the way there.",
     "rebuild-index": "Make indexes and producer snapshots from the log.",
     "recover": "Tell what a broker would do after a crash, or do it.",
+    "set-aside": "Take a partition out, so that its broker fetches it again.",
     "retention": "Tell what a broker would delete, when, and why not.",
     "compact": "Tell what the log cleaner would keep, or do it.",
     "cache-map": "What of the logs is in the page cache, and who is hurt.",

@@ -41,14 +41,13 @@ UndoOpt = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class ChangeOptions:
     """Whether and how a plan is carried out."""
 
     apply: ApplyOpt = False
     offline: OfflineOpt = False
     backup_dir: BackupDirOpt = None
     undo: UndoOpt = None
-    settings: SetOpt = None
 
     def applying(self, now_ms: int) -> Applying:
         from kafkatool.engine.plan import Applying
@@ -68,3 +67,10 @@ class PlanOptions:
         outside = [one for one in (self.backup_dir, moved_to) if one is not None]
         undo_journal(UndoRequest(self.undo, command, outside, self.offline, self.apply), speak, fmt)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions(ChangeOptions):
+    """The same for plans that go by settings."""
+
+    settings: SetOpt = None

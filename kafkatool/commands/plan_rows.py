@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, rows
+from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, iso_time, rows
 from kafkatool.engine.advice import Advice
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
@@ -97,6 +97,7 @@ def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, 
         refuse_if_unsafe(plan, disk_for(plan, how), how)
     elif do_apply:
         _say_whose_ids(plan.log_dir, speak)
+        _warn_of_unmarking(plan, speak)
         journal = _carry_out(plan, how, speak)
     if fmt is Format.ndjson:
         out.write({**row, "is_applied": journal is not None, "journal": journal})
@@ -150,6 +151,26 @@ def _say_whose_ids(log_dir: str, speak: Talk) -> None:
 
     if (owner := stand_in_for(log_dir)) is not None:
         speak.note(f"{log_dir}: acting as its owner, user {owner.uid}, group {owner.gid}")
+
+
+def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
+    """Say which partitions hang on this broker alone, before the mark of its clean shutdown goes."""
+    from kafkatool.engine.cluster_view import read_cluster_view
+    from kafkatool.engine.logdir import PartitionState, read_log_dir
+    from kafkatool.engine.repair.standing import objections_to_unmarking
+    from kafkatool.engine.source import Guest
+
+    log_dir = read_log_dir(plan.log_dir)
+    node = None if log_dir.meta is None else log_dir.meta.node_id
+    if not log_dir.was_shut_down_cleanly or node is None:
+        return
+    metadata = [one for one in log_dir.partitions if one.state is PartitionState.METADATA]
+    view = read_cluster_view(metadata, Guest())
+    for objection in objections_to_unmarking(view, node):
+        speak.warn(
+            f"{objection.sentence} by the metadata of {iso_time(view.last_ms)}, and the mark of a clean "
+            "shutdown goes: start this broker before any other that has a copy"
+        )
 
 
 def plans_of(

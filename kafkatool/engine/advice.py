@@ -47,6 +47,11 @@ class Advice(Enum):
     UNDO = "kafkatool {command} --apply --undo {journal} {backup_dirs}"
     SHOW_UNDO = "kafkatool {command} --undo {journal}"
 
+    SET_ASIDE = (
+        f"kafka-topics.sh --bootstrap-server {HOST} --describe | "
+        "kafkatool set-aside {where} --move-to <DIR> --describe -"
+    )
+
     # --- files of a broker that is down -------------------------------------------------------------------
     DO_WITHOUT = "mv -n {file} {kept}"
     MOVE_OUT = "mv -n {file} <DIR>"
@@ -74,6 +79,12 @@ class Advice(Enum):
         "--delete-config {setting}"
     )
 
+    DESCRIBE = f"kafka-topics.sh --bootstrap-server {HOST} --describe"
+    DESCRIBE_TOPIC = f"kafka-topics.sh --bootstrap-server {HOST} --describe --topic {{topic}}"
+    REASSIGN = (
+        f"kafka-reassign-partitions.sh --bootstrap-server {HOST} --execute "
+        "--reassignment-json-file /dev/stdin <<< {plan}"
+    )
     ABORT_TRANSACTION = (
         f"kafka-transactions.sh --bootstrap-server {HOST} abort --topic {{topic}} --partition {{partition}} "
         "--start-offset {offset}"
@@ -87,7 +98,7 @@ class Advice(Enum):
 
 def is_a_plan(text: str) -> bool:
     """Whether this advice shows a plan, and changes something only when --apply is added."""
-    plans = (Advice.RECOVER, Advice.REBUILD_INDEX)
+    plans = (Advice.RECOVER, Advice.REBUILD_INDEX, Advice.SET_ASIDE)
     return text.startswith(tuple(one.value.partition("{")[0] for one in plans)) and " --apply" not in text
 
 

@@ -246,8 +246,14 @@ class Names:
                 f"{source}: is {file_type(found.st_mode)}, expected a file: it is not touched"
             )
         crc = content_of(source, self._files)[1] if found.st_size <= SMALL else None
-        mode = found.st_mode & 0o7777
-        return Found(found.st_size, found.st_mtime_ns, crc, mode, found.st_uid, found.st_gid)
+        return _found(found, found.st_size, crc)
+
+    def find_directory(self, path: str) -> Found:
+        """Look at a directory of now; raise KafkatoolError unless it is one, and no link."""
+        found = self._files.stat(path)
+        if not stat.S_ISDIR(found.st_mode):
+            raise KafkatoolError(f"{path}: is {file_type(found.st_mode)}, expected a directory")
+        return _found(found, 0, None)
 
     def rename(self, path: str, target: str) -> None:
         self._moved[target] = self.source(path)
@@ -258,6 +264,11 @@ class Names:
 
     def remove(self, path: str) -> None:
         self._moved[path] = None
+
+
+def _found(found: os.stat_result, size: int, crc: int | None) -> Found:
+    mode = found.st_mode & 0o7777
+    return Found(size, found.st_mtime_ns, crc, mode, found.st_uid, found.st_gid)
 
 
 def settle_names(plan: Plan, backup_dir: str | None, run: str, files: Files) -> list[list[Move]]:
@@ -271,7 +282,7 @@ def settle_names(plan: Plan, backup_dir: str | None, run: str, files: Files) -> 
     for stage in plan.stages:
         stages.append([_settle(step, backup_dir, run, names, taken) for step in stage])
         for step in stage:
-            if step.action is Action.REMOVE:
+            if step.action in (Action.REMOVE, Action.RMDIR):
                 names.remove(step.path)
             elif step.action is Action.RENAME:
                 assert step.target is not None
@@ -280,6 +291,8 @@ def settle_names(plan: Plan, backup_dir: str | None, run: str, files: Files) -> 
 
 
 def _settle(step: Step, backup_dir: str | None, run: str, names: Names, taken: set[str]) -> Move:
+    if step.action is Action.RMDIR:
+        return Move(step, None, None, names.find_directory(step.path))
     source = names.source(step.path)
     before = names.find(source) if source is not None else None
     if step.target is not None:
@@ -416,6 +429,8 @@ def _change(move: Move, files: Files) -> None:
         files.rename(step.path, step.target)
     elif step.action is Action.PURGE:
         files.unlink(step.path)
+    elif step.action is Action.RMDIR:
+        files.remove_directory(step.path)
     elif move.backup is None:
         pass  # it was gone already
     elif _is_kept_by_link(move):

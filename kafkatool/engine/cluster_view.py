@@ -42,6 +42,8 @@ class Replicas:
     """The eligible leader replicas: out of sync now, but with every record that was ever committed."""
     directories: tuple[str, ...] = ()
     """By replica, the id of the log directory that has it."""
+    last_known: tuple[int, ...] = ()
+    """Who was eligible last, where nobody is any more; alone it is elected, were its log empty."""
 
     def directory_of(self, node_id: int | None) -> str | None:
         """The id of the log directory in which a node has the partition."""
@@ -74,6 +76,8 @@ class ClusterView:
     """By kind and name of the resource; the broker `""` stands for all brokers."""
     metadata_level: int | None = None
     """`metadata.version`, as the cluster's last word on it."""
+    last_ms: int = -1
+    """The time of the newest record: a controller that is alive writes one each half second."""
 
     @property
     def policies(self) -> dict[str, str]:
@@ -171,6 +175,7 @@ def _apply(view: ClusterView, record: Record) -> None:
     value = record.value
     view.is_known = True
     view.last_offset = max(view.last_offset, record.offset)
+    view.last_ms = max(view.last_ms, record.timestamp_ms)
     # Frame version 1, then the type as a small varint: most records are of no interest here.
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _WANTED:
         return
@@ -188,7 +193,9 @@ def _partition(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     replicas, isr = tuple(row.get("replicas") or ()), tuple(row.get("isr") or ())
     eligible = tuple(row.get("eligibleLeaderReplicas") or ())
     directories = tuple(map(str, row.get("directories") or ()))
-    view.partitions[key] = Replicas(replicas, isr, int(row.get("leader", -1)), now_ms, eligible, directories)
+    last_known = tuple(row.get("lastKnownElr") or ())
+    leader = int(row.get("leader", -1))
+    view.partitions[key] = Replicas(replicas, isr, leader, now_ms, eligible, directories, last_known)
 
 
 def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
@@ -197,7 +204,8 @@ def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     if known is None:
         return
     leader = int(row.get("leader", _NO_CHANGE))
-    eligible, directories = row.get("eligibleLeaderReplicas"), row.get("directories")
+    eligible, last_known = row.get("eligibleLeaderReplicas"), row.get("lastKnownElr")
+    directories = row.get("directories")
     view.partitions[key] = replace(
         known,
         isr=known.isr if row.get("isr") is None else tuple(row["isr"]),
@@ -206,6 +214,7 @@ def _change(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
         metadata_ms=now_ms,
         eligible=known.eligible if eligible is None else tuple(eligible),
         directories=known.directories if directories is None else tuple(map(str, directories)),
+        last_known=known.last_known if last_known is None else tuple(last_known),
     )
 
 

@@ -9,6 +9,7 @@ name is ever used twice.
     remove   the file is renamed to `<name>.kafkatool-RUN`
     rename   the file gets another name, which nobody has
     purge    the file is gone for good: there is no way back
+    rmdir    the directory, empty by then, goes
 
 At no time is a name without a file that has one before and after. With a backup directory, originals are
 linked or copied there instead; what is removed may have a place of its own. `applying.py` carries plans out,
@@ -37,6 +38,7 @@ class Action(StrEnum):
     REMOVE = "remove"
     RENAME = "rename"
     PURGE = "purge"
+    RMDIR = "rmdir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ def rename(path: str, target: str, why: str) -> Step:
 
 def purge(path: str, why: str) -> Step:
     return Step(Action.PURGE, path, why)
+
+
+def remove_directory(path: str, why: str) -> Step:
+    return Step(Action.RMDIR, path, why)
 
 
 @dataclass(frozen=True, slots=True)

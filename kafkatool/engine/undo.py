@@ -215,6 +215,8 @@ class _Planning:
             raise Refused(f"{move.step.path}: was unlinked for good")
         if action is Action.RENAME:
             return self._undo_rename(move)
+        if action is Action.RMDIR:
+            return self._undo_rmdir(move)
         return self._undo_write(move) if action is Action.WRITE else self._undo_remove(move)
 
     def _undo_rename(self, move: Move) -> Iterator[Reversal]:
@@ -228,6 +230,11 @@ class _Planning:
         self._refuse_unless(move.before is None or self._is_as_before(target, move), target)
         self._names.rename(target, path)
         yield Reversal(path, f"rename it back from {os.path.basename(target)}", _renamer(target, path))
+
+    def _undo_rmdir(self, move: Move) -> Iterator[Reversal]:
+        path, before = move.step.path, move.before
+        if self._names.source(path) is None:
+            yield Reversal(path, "make the directory again", _directory_maker(path, before))
 
     def _undo_write(self, move: Move) -> Iterator[Reversal]:
         path, backup = move.step.path, move.backup
@@ -330,6 +337,18 @@ def _sweeper(path: str) -> Act:
 
 def _renamer(source: str, target: str) -> Act:
     return lambda files: files.rename(source, target)
+
+
+def _directory_maker(path: str, before: Found | None) -> Act:
+    def make(files: Files) -> None:
+        with suppress(FileExistsError):  # an undo that is repeated
+            files.make_directory(path)
+        if (looks := _looks(before)) is not None:
+            with suppress(PermissionError):
+                files.set_owner(path, looks.uid, looks.gid)
+            files.set_mode(path, looks.mode)
+
+    return make
 
 
 def _directory_remover(path: str) -> Act:

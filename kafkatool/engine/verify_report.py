@@ -141,14 +141,8 @@ def _mend_snapshot(damage: Damage, directory: str, file: str, bases: Sequence[in
     return Advice.REBUILD_FORCED(file=file)
 
 
-def fetch_again(where: str, replicas: Replicas, node_id: int) -> str | None:
+def fetch_again(directory: str, replicas: Replicas, node_id: int) -> str | None:
     """How to get the partition from another node that has every committed record; None if none has."""
-    in_sync, eligible = replicas.others_in_sync(node_id), replicas.others_eligible(node_id)
-    if not in_sync and not eligible:
+    if not replicas.others_in_sync(node_id) and not replicas.others_eligible(node_id):
         return None
-    nodes = ", ".join(map(str, in_sync or eligible))
-    text = (
-        f"stop the broker, move {where} out of the log directory, start it: "
-        f"it fetches the partition again from {nodes}"
-    )
-    return text if in_sync else f"let node {nodes} lead, an eligible leader replica; then {text}"
+    return Advice.SET_ASIDE(where=directory)

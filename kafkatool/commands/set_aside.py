@@ -1,0 +1,217 @@
+"""`kafkatool set-aside`: take a partition out of a broker that is down, so that it fetches it again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.plan_options import ChangeOptions
+from kafkatool.commands.render import Format, Talk, rows
+from kafkatool.errors import ExitCode, Refused, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.logdir import Partition
+    from kafkatool.engine.repair.set_aside import Moved
+    from kafkatool.engine.repair.standing import Objection
+    from kafkatool.engine.source import Guest
+
+EPILOG = epilog(
+    {
+        "kafka-topics.sh --bootstrap-server <HOST:PORT> --describe > cluster.txt": "first: the picture",
+        "kafkatool set-aside --describe cluster.txt --move-to /mnt/aside /var/lib/kafka/data/orders-0": (
+            "what would be done, or why not"
+        ),
+        "kafkatool set-aside --metadata /mnt/controller --move-to /mnt/aside --apply DIR/orders-0": (
+            "do it, by the disk of a controller"
+        ),
+        "kafkatool set-aside --undo <JOURNAL> --backup-dir /mnt/aside --apply": "go back",
+    },
+    5,
+)
+
+
+def set_aside(
+    where: PathOptions,
+    plan: ChangeOptions,
+    *,
+    move_to: Annotated[
+        str | None,
+        typer.Option(
+            "--move-to", metavar="DIR", show_default=False, help="Where the partitions go, on any volume."
+        ),
+    ] = None,
+    describe: Annotated[
+        str | None,
+        typer.Option(
+            "--describe",
+            metavar="FILE",
+            show_default=False,
+            help="What kafka-topics.sh --describe prints now that the broker is down; - is standard input.",
+        ),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            show_default=False,
+            help="Instead of --describe: the metadata log of a controller that went on without the broker.",
+        ),
+    ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="Do it although acknowledged records may be lost."),
+    ] = False,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    common: CommonOptions,
+) -> None:
+    """Take partitions out of the log directory of a broker that is down: at its start it fetches them again.
+
+    The mark of a clean shutdown is removed too: with it the broker would count as whole and could be elected
+    with an empty log. That changes how the cluster sees all partitions of the broker, so all of them are
+    judged, by a picture of the cluster taken after the broker stopped: the text of kafka-topics.sh
+    --describe, or the disk of a controller. It is refused where acknowledged records could be lost;
+    --accept-loss does it all the same, after saying what is at stake. The metadata of the cluster is never
+    set aside.
+    """
+    speak = common.talk()
+    if plan.undo_instead(where, "set-aside", speak, fmt, move_to):
+        return
+    if move_to is None:
+        raise UsageError("set-aside needs --move-to: the directory that the partitions go to")
+    work = _Work(common.guest(), speak, plan, move_to, accept_loss=accept_loss)
+    work.find(where)
+    work.judge(describe, metadata)
+    work.conclude(fmt, raw)
+    raise typer.Exit(ExitCode.OK)
+
+
+class _Work:
+    def __init__(
+        self, guest: Guest, speak: Talk, plan: ChangeOptions, move_to: str, *, accept_loss: bool
+    ) -> None:
+        from kafkatool.commands.plan_rows import now_ms
+
+        self._guest, self._talk, self._plan = guest, speak, plan
+        self._move_to = move_to
+        self._accept_loss = accept_loss
+        self._now_ms = now_ms()
+        self._moved: Sequence[Moved] = ()
+
+    def find(self, where: PathOptions) -> None:
+        from kafkatool.engine.repair.set_aside import find_moved, node_of
+
+        self._moved = find_moved([target.path for target in where.directories().targets], self._guest)
+        if not self._moved:
+            raise UsageError("set-aside needs the directory of a partition")
+        self._node = node_of(self._moved)
+
+    def judge(self, describe: str | None, metadata: str | None) -> None:
+        """Say how it could be done without; raise Refused where records could be lost."""
+        from kafkatool.engine.repair.set_aside import refuse_old_picture, refuse_other_cluster
+        from kafkatool.engine.repair.standing import objections_to_moving
+
+        view = self._picture(describe, metadata)
+        refuse_other_cluster(view, self._moved)
+        refuse_old_picture(view, self._moved)
+        self._view = view
+        self._say_the_other_way()
+        current = {one.key for one in self._moved if one.is_current}
+        found = list(objections_to_moving(view, self._node, current))
+        for objection in found:
+            self._talk.warn(objection.sentence)
+        if found:
+            self._weigh(found)
+
+    def _picture(self, describe: str | None, metadata: str | None) -> ClusterView:
+        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.repair.describe_text import read_description
+
+        if (describe is None) == (metadata is None):
+            raise Refused(
+                "how the rest of the cluster stands is not known: with the broker down, write down what\n"
+                f"    {Advice.DESCRIBE()}\n"
+                "prints and name that file with --describe, or name the disk of a controller with --metadata"
+            )
+        if describe == "-":
+            view = read_description(sys.stdin, self._now_ms)
+        elif describe is not None:
+            with open(describe, encoding="utf-8", errors="replace") as file:
+                view = read_description(file, int(os.fstat(file.fileno()).st_mtime * 1000))
+        else:
+            assert metadata is not None
+            view = read_cluster_view(_metadata_partitions(metadata, self._guest), self._guest)
+        if not view.is_known or not view.is_complete:
+            raise Refused(
+                f"{describe or metadata}: tells of no partition, or not of all: nothing can be judged"
+            )
+        return view
+
+    def _say_the_other_way(self) -> None:
+        """A broker that can run needs no surgery: what it has is given away, and fetched back."""
+        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.repair.reassigning import reassignments
+
+        ways = reassignments(self._view, self._node, [one.key for one in self._moved if one.is_current])
+        if ways is not None:
+            self._talk.note("if the broker can run, better let it: start it, give the partitions away,")
+            self._talk.note(f"    {Advice.REASSIGN(plan=ways.away)}")
+            self._talk.note("and when nothing is under way any more, bring them back:")
+            self._talk.note(f"    {Advice.REASSIGN(plan=ways.back)}")
+
+    def _weigh(self, found: Sequence[Objection]) -> None:
+        from kafkatool.engine.repair.set_aside import stake_of
+
+        for one in self._moved:
+            stake = stake_of(one, self._guest).sentence
+            self._talk.warn(f"{one.partition.path}: {stake}, high watermark {self._watermark(one)}")
+        if not self._accept_loss:
+            names = ", ".join(one.name for one in found[:3]) + (" and more" if len(found) > 3 else "")
+            raise Refused(
+                f"acknowledged records of {names} could be lost; --accept-loss does it all the same"
+            )
+
+    def _watermark(self, one: Moved) -> object:
+        return one.log_dir.high_watermarks.get(one.key, "unknown")
+
+    def conclude(self, fmt: Format, raw: bool) -> None:
+        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.engine.repair.set_aside import plans_to_set_aside
+
+        how = self._plan.applying(self._now_ms)
+        plans = plans_to_set_aside(self._moved, self._move_to, self._guest, is_applied=self._plan.apply)
+        with rows(fmt, STEP_COLUMNS, raw=raw) as out:
+            for plan in plans:
+                for step in plan.steps:
+                    size = os.path.getsize(step.path) if os.path.isfile(step.path) else None
+                    write_row(out, step_row(step, size), fmt)
+                conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
+        if self._plan.apply:
+            self._say_what_to_wait_for()
+
+    def _say_what_to_wait_for(self) -> None:
+        from kafkatool.engine.advice import Advice
+
+        for topic in sorted({one.key[0] for one in self._moved if one.is_current}):
+            self._talk.note(
+                f"start the broker, and stop no other until node {self._node} is back in the Isr of {topic}: "
+                f"{Advice.DESCRIBE_TOPIC(topic=topic)}"
+            )
+
+
+def _metadata_partitions(path: str, guest: Guest) -> list[Partition]:
+    from kafkatool.engine.logdir import PartitionState, read_log_dir, read_partition
+
+    found = [read_partition(path, [], guest)]
+    if found[0].state is not PartitionState.METADATA:
+        found = read_log_dir(path, guest).partitions
+    return [one for one in found if one.state is PartitionState.METADATA]

@@ -1,0 +1,33 @@
+"""How partitions are given away and brought back by a running cluster, as its own tool takes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import NamedTuple
+
+from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.repair.standing import Key, standings
+
+
+class Ways(NamedTuple):
+    """Two plans for kafka-reassign-partitions.sh."""
+
+    away: str
+    back: str
+
+
+def reassignments(view: ClusterView, node_id: int, keys: Collection[Key]) -> Ways | None:
+    """The partitions without their copy on a node, and as they are now; None where one has no other copy."""
+    placed = {key: list(replicas.replicas) for key, replicas in standings(view) if key in keys}
+    others = {key: [node for node in nodes if node != node_id] for key, nodes in placed.items()}
+    if not others or not all(others.values()):
+        return None
+    return Ways(_json(others), _json(placed))
+
+
+def _json(placed: dict[Key, list[int]]) -> str:
+    rows = [
+        {"topic": topic, "partition": number, "replicas": nodes} for (topic, number), nodes in placed.items()
+    ]
+    return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"))

@@ -1,0 +1,178 @@
+"""Take partitions out of the log directories of a broker that is down, so that it fetches them again.
+
+What is done, in this order: the mark of a clean shutdown goes, as with every plan; the lines of the partition
+go from the checkpoints (a log start above the end of the new log would have it deleted); partition.metadata
+is moved first, because a broker that finds the rest without it serves none of it; then everything else, and
+in the end the empty directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.evidence import gather_evidence
+from kafkatool.engine.extent import partition_extent
+from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, read_log_dir
+from kafkatool.engine.plan import Plan, Step, remove, remove_directory, write
+from kafkatool.engine.repair.standing import Key
+from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.errors import KafkatoolError, Refused, UsageError
+from kafkatool.format import kinds
+from kafkatool.format.checkpoint import read_offset_checkpoint, write_offset_checkpoint
+
+COMMAND = "set-aside"
+_CHECKPOINTS = (kinds.LOG_STARTS, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.CLEANER_OFFSETS)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One partition that is taken out."""
+
+    log_dir: LogDir
+    partition: Partition
+
+    @property
+    def key(self) -> Key:
+        assert self.partition.topic is not None
+        assert self.partition.partition is not None
+        return self.partition.topic, self.partition.partition
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the cluster counts on it: not on a copy under way, nor on what is stray or deleted."""
+        return self.partition.state is PartitionState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """The offsets that a partition holds, as far as they can be read."""
+
+    first_offset: int | None
+    last_offset: int | None
+
+    @property
+    def sentence(self) -> str:
+        if self.first_offset is None or self.last_offset is None:
+            return "holds no offset that can be read"
+        count = self.last_offset - self.first_offset + 1
+        return f"holds offsets {self.first_offset} to {self.last_offset}, up to {count} records"
+
+
+def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
+    """The partitions that these directories are, each with its log directory as it is now.
+
+    Raises UsageError for anything else, Refused for the metadata log.
+    """
+    log_dirs: dict[str, LogDir] = {}
+    found = {}
+    for path in paths:
+        if os.path.islink(path.rstrip(os.sep)):
+            raise UsageError(f"{path}: a link: name the directory that it leads to")
+        real = os.path.realpath(path)
+        parent = os.path.dirname(real)
+        log_dir = log_dirs.setdefault(parent, read_log_dir(parent, guest))
+        one = next((each for each in log_dir.partitions if os.path.realpath(each.path) == real), None)
+        if one is None or one.topic is None or one.partition is None:
+            raise UsageError(f"{path}: not the directory of a partition")
+        if one.state is PartitionState.METADATA:
+            raise Refused(
+                f"{path}: the metadata of the cluster is never set aside: without it this is another cluster"
+            )
+        found[real] = Moved(log_dir, one)
+    return list(found.values())
+
+
+def node_of(moved: Sequence[Moved]) -> int:
+    """The broker that all of them belong to. Raises Refused where that is not known, or not one."""
+    nodes = {None if one.log_dir.meta is None else one.log_dir.meta.node_id for one in moved}
+    node = nodes.pop()
+    if node is None or nodes:
+        raise Refused(
+            f"{moved[0].log_dir.path}: which node this is cannot be told from {kinds.META_PROPERTIES.name}"
+        )
+    return node
+
+
+def refuse_old_picture(view: ClusterView, moved: Sequence[Moved]) -> None:
+    """Raise Refused for a picture of the cluster that is older than the end of the broker."""
+    for log_dir in {one.log_dir.path: one.log_dir for one in moved}.values():
+        written_ms = max((one.modified_ms for one in log_dir.all_files if _is_of_broker(one)), default=0)
+        if view.last_ms < written_ms:
+            raise Refused(
+                f"{log_dir.path}: was written to {(written_ms - view.last_ms) / 1000:.0f} s after the "
+                "picture of the cluster was taken: take it now that the broker is down"
+            )
+
+
+def _is_of_broker(entry: FileEntry) -> bool:
+    return entry.kind not in (kinds.BACKUP, kinds.UNKNOWN)
+
+
+def refuse_other_cluster(view: ClusterView, moved: Sequence[Moved]) -> None:
+    """Raise Refused where the picture knows none of the topics that this broker holds."""
+    known = {one.topic_id for each in moved for one in each.log_dir.partitions if one.topic_id is not None}
+    if known and not known & view.topic_ids.keys() and not _has_no_ids(view):
+        raise Refused("the picture is of another cluster: it has none of the topics of this broker")
+
+
+def _has_no_ids(view: ClusterView) -> bool:
+    return all(topic_id == name for topic_id, name in view.topic_ids.items())
+
+
+def stake_of(one: Moved, guest: Guest) -> Stake:
+    extent = partition_extent(one.partition, guest)
+    return Stake(extent.first_offset, extent.last_offset)
+
+
+def plans_to_set_aside(moved: Sequence[Moved], move_to: str, guest: Guest, *, is_applied: bool) -> list[Plan]:
+    """One plan for each log directory."""
+    homes = {one.log_dir.path: one.log_dir for one in moved}
+    return [
+        _plan(log_dir, [one for one in moved if one.log_dir is log_dir], move_to, guest, is_applied)
+        for log_dir in homes.values()
+    ]
+
+
+def _plan(log_dir: LogDir, moved: Sequence[Moved], move_to: str, guest: Guest, is_applied: bool) -> Plan:
+    checkpoints = tuple(_without(log_dir, {one.key for one in moved if one.is_current}, guest))
+    files = [step for one in moved for step in _files(one.partition, move_to)]
+    first = tuple(step for step in files if _is_id(step))
+    rest = tuple(step for step in files if not _is_id(step))
+    directories = tuple(remove_directory(one.partition.path, "nothing is left in it") for one in moved)
+    targets = [os.path.join(move_to, one.partition.directory) for one in moved]
+    evidence = gather_evidence(log_dir, [one.partition for one in moved], with_content=is_applied)
+    return Plan(
+        COMMAND,
+        log_dir.path,
+        tuple(stage for stage in (checkpoints, first, rest, directories) if stage),
+        evidence=evidence,
+        directories=(move_to, *targets),
+    )
+
+
+def _is_id(step: Step) -> bool:
+    return os.path.basename(step.path) == kinds.PARTITION_METADATA.name
+
+
+def _files(partition: Partition, move_to: str) -> Iterator[Step]:
+    with os.scandir(partition.path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if not entry.is_file(follow_symlinks=False):
+                raise KafkatoolError(f"{entry.path}: is not a file: it is not touched")
+            target = os.path.join(move_to, partition.directory, entry.name)
+            yield remove(entry.path, "set aside with its partition", target)
+
+
+def _without(log_dir: LogDir, keys: set[Key], guest: Guest) -> Iterator[Step]:
+    """The checkpoints without the lines of these partitions. Raises KafkatoolError for a bad one."""
+    for kind in _CHECKPOINTS:
+        path = os.path.join(log_dir.path, kind.name)
+        if not any(entry.name == kind.name for entry in log_dir.files):
+            continue
+        known = read_offset_checkpoint(read_small_file(path, guest))
+        left = [one for one in known if (one.topic, one.partition) not in keys]
+        if len(left) < len(known):
+            yield write(path, write_offset_checkpoint(left), "the partition begins anew")
