@@ -112,6 +112,12 @@ class Journal:
         return {path for move in moves for path in (move.step.path, move.step.target) if path is not None}
 
     @property
+    def removed_directories(self) -> set[str]:
+        """The directories that are not there any more, as far as those stages were begun."""
+        moves = [move for _number, stage in self.begun for move in stage]
+        return {move.step.path for move in moves if move.step.action is Action.RMDIR}
+
+    @property
     def is_open(self) -> bool:
         """Whether it, or its undo, was stopped in the middle."""
         is_whole = self.is_finished and not self.is_undo_begun

@@ -168,8 +168,10 @@ def plan_undo(journal: Journal, files: Files) -> WayBack:
 def _refuse_if_overtaken(journal: Journal) -> None:
     """Raise Refused where a later run changed the same files: they may look as if this one wrote them."""
     touched = journal.touched
+    homes = set(map(os.path.dirname, touched))
     for other in journals_in({journal.root, os.path.dirname(journal.path)}):
-        if other.created_ms > journal.created_ms and not other.is_undone and other.touched & touched:
+        is_later = other.created_ms > journal.created_ms and not other.is_undone
+        if is_later and (other.touched & touched or other.removed_directories & homes):
             back = undo_command(other.command, other.path, journal.outside if other.leads_outside else ())
             raise Refused(f"{journal.path}: a later run changed the same files; undo that first: {back}")
 

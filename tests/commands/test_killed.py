@@ -89,6 +89,19 @@ def compacted(root: Path) -> None:
     set_limits(root / "logs", 20, name="users-0")
 
 
+def with_other_copies(root: Path) -> None:
+    """A broker that is down, and a picture of the cluster that is later than all its files."""
+    write_log_dir(root / "logs")
+    (root / "logs" / "log-start-offset-checkpoint").write_text("0\n2\norders 0 3\norders 2 0\n")
+    lines = [
+        f"\tTopic: orders\tPartition: {number}\tLeader: 8\tReplicas: 7,8\tIsr: 8\tElr: \tLastKnownElr: \n"
+        for number in (0, 2, 10)
+    ]
+    picture = root / "picture"
+    picture.write_text("".join(lines))
+    os.utime(picture, (2**32, 2**32))
+
+
 KEPT = ("--backup-dir", "{root}/kept")
 CASES = {
     "recover": Case("recover", (), damaged),
@@ -98,6 +111,13 @@ CASES = {
     "retention": Case("retention", SURE, expired, ("logs/orders-0",)),
     "retention, moved": Case(
         "retention", (*SURE, "--move-to", "{root}/moved"), expired, ("logs/orders-0",), "moved"
+    ),
+    "set-aside": Case(
+        "set-aside",
+        ("--describe", "{root}/picture", "--move-to", "{root}/aside"),
+        with_other_copies,
+        ("logs/orders-0", "logs/orders-2"),
+        "aside",
     ),
     "compact": Case("compact", CERTAIN, compacted),
     "compact, kept elsewhere": Case("compact", (*CERTAIN, *KEPT), compacted),
