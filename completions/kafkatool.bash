@@ -36,6 +36,9 @@ _kafkatool_command() {
     'recover')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
+    'set-aside')
+        arguments=(paths)
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --move-to --describe --metadata --accept-loss --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'retention')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
@@ -99,6 +102,7 @@ _kafkatool_value() {
     *' --control') takes=words words='only none' ;;
     *' --days') takes=anything ;;
     *' --decoder') takes=anything ;;
+    *' --describe') takes=files ;;
     *' --fail-on') takes=words words='note degraded no_start loss' ;;
     'dump-log --files') takes=anything ;;
     *' --files-from') takes=files ;;
@@ -147,6 +151,7 @@ _kafkatool_value() {
     *' --max-rate') takes=anything ;;
     *' --max-request') takes=anything ;;
     *' --memory') takes=anything ;;
+    *' --metadata') takes=files ;;
     *' --metrics') takes=anything ;;
     *' --move-to') takes=files ;;
     *' --nofile') takes=anything ;;
@@ -267,7 +272,7 @@ _kafkatool() {
     done
     case $command in
     '')
-        _kafkatool_words 'dump-log cat export ls stats verify doctor report lookup rebuild-index recover retention compact cache-map sql pipeline bench serve completion help'
+        _kafkatool_words 'dump-log cat export ls stats verify doctor report lookup rebuild-index recover set-aside retention compact cache-map sql pipeline bench serve completion help'
         return ;;
     'pipeline')
         _kafkatool_words 'run collect report'
@@ -276,7 +281,7 @@ _kafkatool() {
         _kafkatool_words 'append read lookup compare'
         return ;;
     'help')
-        _kafkatool_words 'dump-log cat export ls stats verify doctor report lookup rebuild-index recover retention compact cache-map sql pipeline bench serve completion'
+        _kafkatool_words 'dump-log cat export ls stats verify doctor report lookup rebuild-index recover set-aside retention compact cache-map sql pipeline bench serve completion'
         return ;;
     esac
     _kafkatool_command "$command" || return

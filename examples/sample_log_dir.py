@@ -230,11 +230,23 @@ def write_log_dir(path: Path) -> None:
         os.utime(file, (START_MS // 1000 + 3600,) * 2)
 
 
+def write_picture(path: Path) -> None:
+    """What kafka-topics.sh --describe would print when the broker of the sample is down."""
+    lines = []
+    for topic, partitions in {"clicks": 2, "orders": 1, "payments": 1}.items():
+        lines.append(f"Topic: {topic}\tTopicId: {TOPIC_IDS[topic]}\tPartitionCount: {partitions}")
+        for number in range(partitions):
+            standing = "Leader: 2\tReplicas: 1,2\tIsr: 2\tElr: \tLastKnownElr: "
+            lines.append(f"\tTopic: {topic}\tPartition: {number}\t{standing}")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit("usage: sample_log_dir.py DIR")
     try:
         write_log_dir(Path(sys.argv[1]))
+        write_picture(Path(f"{sys.argv[1]}-cluster.txt"))
     except FileExistsError:
         sys.exit(f"{sys.argv[1]} exists already")
 

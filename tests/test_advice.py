@@ -30,12 +30,14 @@ TITLES = {"kafkatool cache-map", "kafkatool report: ", "kafkatool report "}
 
 
 def printed_texts(module: Path) -> Iterator[str]:
-    """String constants but docstrings and the examples of help."""
+    """String constants but docstrings and help."""
     tree = ast.parse(module.read_text())
     left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "epilog":
             left_out |= {id(key) for argument in node.args for key in ast.walk(argument)}
+        if isinstance(node, ast.keyword) and node.arg == "help":
+            left_out |= {id(text) for text in ast.walk(node.value)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
             yield node.value
@@ -63,7 +65,7 @@ def test_every_advice_is_words_to_a_shell_whatever_the_names(advice: Advice, tmp
         text = advice(**dict.fromkeys(fields(advice), name))
         assert text.isprintable()
         _, _, words = text.partition("  # ")[0].partition(" ")
-        words = re.sub(r"<[A-Z_:]+>|[>|]", "-", words)
+        words = re.sub(r"<[A-Z_:]+>|<<<|[>|]", "-", words)
         shown.append(f"printf '%s\\0' {words}; printf '\\0'")
     run = subprocess.run(["bash", "-c", "\n".join(shown)], cwd=tmp_path, capture_output=True, check=True)
     assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,8 @@ COMMANDS: dict[str, Any] = leaves(typer.main.get_command(app))
 RECORDS = {"dump-log", "cat", "export"}
 STREAM = RECORDS | {"ls", "stats", "lookup", "sql", "cache-map"}
 PLAN = {"rebuild-index", "recover", "retention", "compact"}
+CHANGE = PLAN | {"set-aside"}
+"""Those that go by no settings, too."""
 AUDIT = {"pipeline run", "pipeline collect"}
 MEASURE = {"bench append", "bench read", "bench lookup"}
 OF_RESULTS = {"pipeline report", "bench compare"}
@@ -27,7 +29,7 @@ OF_RESULTS = {"pipeline report", "bench compare"}
 SCRIPTS = {"completion"}
 """This prints a program, and nothing else."""
 CHECK = {"verify", "doctor", "report"} | AUDIT
-OF_LOGS = STREAM | PLAN | CHECK | {"serve"}
+OF_LOGS = STREAM | CHANGE | CHECK | {"serve"}
 ROWS = OF_LOGS | MEASURE | OF_RESULTS
 EVERY = ROWS | SCRIPTS
 
@@ -65,10 +67,10 @@ CONTRACT = {
     "--debug": EVERY,
     "--no-progress": EVERY,
     "--redact": RECORDS | {"stats"},
-    "--apply": PLAN | {"cache-map"},
-    "--offline": PLAN,
-    "--backup-dir": PLAN,
-    "--undo": PLAN,
+    "--apply": CHANGE | {"cache-map"},
+    "--offline": CHANGE,
+    "--backup-dir": CHANGE,
+    "--undo": CHANGE,
     "-o": MEASURE | AUDIT | {"export", "sql", "report"},
     "--output": MEASURE | AUDIT | {"export", "sql", "report"},
 }

@@ -63,7 +63,8 @@ def write_row(out: Rows, row: Row, fmt: Format) -> None:
         path = str(row["file"])
         name = os.path.basename(path)
         if row.get("target"):
-            name = f"{name} -> {os.path.basename(str(row['target']))}"
+            directory, new_name = os.path.split(str(row["target"]))
+            name = f"{name} -> {new_name if new_name != name else directory + os.sep}"
         row = {**row, "partition_name": os.path.basename(os.path.dirname(path)), "file_name": name}
     out.write(row)
 

@@ -14,24 +14,22 @@ from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, Refused, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from kafkatool.engine.cluster_view import ClusterView
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.repair.set_aside import Moved
-    from kafkatool.engine.repair.standing import Objection
+    from kafkatool.engine.repair.standing import Key
     from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {
         "kafka-topics.sh --bootstrap-server <HOST:PORT> --describe > cluster.txt": "first: the picture",
-        "kafkatool set-aside --describe cluster.txt --move-to /mnt/aside /var/lib/kafka/data/orders-0": (
-            "what would be done, or why not"
-        ),
-        "kafkatool set-aside --metadata /mnt/controller --move-to /mnt/aside --apply DIR/orders-0": (
+        "kafkatool set-aside --describe cluster.txt --move-to /aside DIR/orders-0": "or why not",
+        "kafkatool set-aside --metadata /controller --move-to /aside --apply DIR/t-0": (
             "do it, by the disk of a controller"
         ),
-        "kafkatool set-aside --undo <JOURNAL> --backup-dir /mnt/aside --apply": "go back",
+        "kafkatool set-aside --undo <JOURNAL> --backup-dir /aside --apply": "go back",
     },
     5,
 )
@@ -116,31 +114,30 @@ class _Work:
 
     def judge(self, describe: str | None, metadata: str | None) -> None:
         """Say how it could be done without; raise Refused where records could be lost."""
-        from kafkatool.engine.repair.set_aside import refuse_old_picture, refuse_other_cluster
+        from kafkatool.engine.repair.set_aside import objections_to_picture
         from kafkatool.engine.repair.standing import objections_to_moving
 
         view = self._picture(describe, metadata)
-        refuse_other_cluster(view, self._moved)
-        refuse_old_picture(view, self._moved)
-        self._view = view
-        self._say_the_other_way()
         current = {one.key for one in self._moved if one.is_current}
-        found = list(objections_to_moving(view, self._node, current))
-        for objection in found:
-            self._talk.warn(objection.sentence)
-        if found:
-            self._weigh(found)
+        self._say_the_other_way(view, current)
+        doubts = list(objections_to_picture(view, self._moved))
+        doubts += [one.sentence for one in objections_to_moving(view, self._node, current)]
+        for doubt in doubts:
+            self._talk.warn(doubt)
+        if doubts:
+            self._weigh()
 
     def _picture(self, describe: str | None, metadata: str | None) -> ClusterView:
         from kafkatool.engine.advice import Advice
         from kafkatool.engine.cluster_view import read_cluster_view
         from kafkatool.engine.repair.describe_text import read_description
 
-        if (describe is None) == (metadata is None):
+        if describe is not None and metadata is not None:
+            raise UsageError("--describe and --metadata exclude each other")
+        if describe is None and metadata is None:
             raise Refused(
-                "how the rest of the cluster stands is not known: with the broker down, write down what\n"
-                f"    {Advice.DESCRIBE()}\n"
-                "prints and name that file with --describe, or name the disk of a controller with --metadata"
+                "how the rest of the cluster stands is not known: name with --describe what is printed by "
+                f"{Advice.DESCRIBE()} now that the broker is down, or with --metadata a controller's disk"
             )
         if describe == "-":
             view = read_description(sys.stdin, self._now_ms)
@@ -156,29 +153,27 @@ class _Work:
             )
         return view
 
-    def _say_the_other_way(self) -> None:
+    def _say_the_other_way(self, view: ClusterView, current: Collection[Key]) -> None:
         """A broker that can run needs no surgery: what it has is given away, and fetched back."""
         from kafkatool.engine.advice import Advice
         from kafkatool.engine.repair.reassigning import reassignments
 
-        ways = reassignments(self._view, self._node, [one.key for one in self._moved if one.is_current])
+        ways = reassignments(view, self._node, current)
         if ways is not None:
             self._talk.note("if the broker can run, better let it: start it, give the partitions away,")
             self._talk.note(f"    {Advice.REASSIGN(plan=ways.away)}")
             self._talk.note("and when nothing is under way any more, bring them back:")
             self._talk.note(f"    {Advice.REASSIGN(plan=ways.back)}")
 
-    def _weigh(self, found: Sequence[Objection]) -> None:
+    def _weigh(self) -> None:
+        """Say what is at stake; raise Refused unless the loss is accepted."""
         from kafkatool.engine.repair.set_aside import stake_of
 
         for one in self._moved:
             stake = stake_of(one, self._guest).sentence
             self._talk.warn(f"{one.partition.path}: {stake}, high watermark {self._watermark(one)}")
         if not self._accept_loss:
-            names = ", ".join(one.name for one in found[:3]) + (" and more" if len(found) > 3 else "")
-            raise Refused(
-                f"acknowledged records of {names} could be lost; --accept-loss does it all the same"
-            )
+            raise Refused("acknowledged records could be lost; --accept-loss does it all the same")
 
     def _watermark(self, one: Moved) -> object:
         return one.log_dir.high_watermarks.get(one.key, "unknown")

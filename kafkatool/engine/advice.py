@@ -79,7 +79,7 @@ class Advice(Enum):
         "--delete-config {setting}"
     )
 
-    DESCRIBE = f"kafka-topics.sh --bootstrap-server {HOST} --describe"
+    DESCRIBE = f"kafka-topics.sh --bootstrap-server {HOST} --describe > <FILE>"
     DESCRIBE_TOPIC = f"kafka-topics.sh --bootstrap-server {HOST} --describe --topic {{topic}}"
     REASSIGN = (
         f"kafka-reassign-partitions.sh --bootstrap-server {HOST} --execute "

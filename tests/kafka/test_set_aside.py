@@ -47,8 +47,7 @@ def everything(cluster: Cluster, topic: str) -> list[Placed]:
 
 
 def describe(cluster: Cluster, scripts: Path, target: Path) -> Path:
-    text = follow(Advice.DESCRIBE(), scripts, {"HOST:PORT": cluster.nodes[1].bootstrap})
-    target.write_text(text)
+    follow(Advice.DESCRIBE(), scripts, {"HOST:PORT": cluster.nodes[1].bootstrap, "FILE": target})
     return target
 
 

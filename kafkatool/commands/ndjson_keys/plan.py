@@ -11,7 +11,7 @@ ROW_KINDS: dict[str, RowKind] = {
         {
             **TOPIC,
             **FILE,
-            "action": "write, remove, rename, purge; undo or remove with --undo",
+            "action": "write, remove, rename, purge, rmdir; undo or remove with --undo",
             "target": "the new name, for rename, or for what is removed to a place of its own",
             "why": "the reason, in words",
             "size_before": "bytes of the file as it is; null where there is none",

@@ -68,20 +68,19 @@ def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
     """
     log_dirs: dict[str, LogDir] = {}
     found = {}
-    for path in paths:
-        if os.path.islink(path.rstrip(os.sep)):
+    for path in map(os.path.normpath, paths):
+        if os.path.islink(path):
             raise UsageError(f"{path}: a link: name the directory that it leads to")
-        real = os.path.realpath(path)
-        parent = os.path.dirname(real)
+        parent = os.path.dirname(path) or os.curdir
         log_dir = log_dirs.setdefault(parent, read_log_dir(parent, guest))
-        one = next((each for each in log_dir.partitions if os.path.realpath(each.path) == real), None)
+        one = next((each for each in log_dir.partitions if os.path.samefile(each.path, path)), None)
         if one is None or one.topic is None or one.partition is None:
             raise UsageError(f"{path}: not the directory of a partition")
         if one.state is PartitionState.METADATA:
             raise Refused(
                 f"{path}: the metadata of the cluster is never set aside: without it this is another cluster"
             )
-        found[real] = Moved(log_dir, one)
+        found[one.path] = Moved(log_dir, one)
     return list(found.values())
 
 
@@ -96,30 +95,23 @@ def node_of(moved: Sequence[Moved]) -> int:
     return node
 
 
-def refuse_old_picture(view: ClusterView, moved: Sequence[Moved]) -> None:
-    """Raise Refused for a picture of the cluster that is older than the end of the broker."""
+def objections_to_picture(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
+    """Why a picture of the cluster proves nothing: it is older than the end of the broker, or of another."""
     for log_dir in {one.log_dir.path: one.log_dir for one in moved}.values():
-        written_ms = max((one.modified_ms for one in log_dir.all_files if _is_of_broker(one)), default=0)
-        if view.last_ms < written_ms:
-            raise Refused(
-                f"{log_dir.path}: was written to {(written_ms - view.last_ms) / 1000:.0f} s after the "
-                "picture of the cluster was taken: take it now that the broker is down"
+        times = (one.modified_ms for one in log_dir.all_files if _is_of_broker(one))
+        if view.last_ms < max(times, default=0):
+            yield (
+                f"{log_dir.path}: was written to after the picture of the cluster was taken: "
+                "take it when the broker is down"
             )
+    known = {one.topic_id for each in moved for one in each.log_dir.partitions if one.topic_id is not None}
+    has_ids = any(topic_id != name for topic_id, name in view.topic_ids.items())
+    if known and has_ids and not known & view.topic_ids.keys():
+        yield "the picture is of another cluster: it has none of the topics of this broker"
 
 
 def _is_of_broker(entry: FileEntry) -> bool:
     return entry.kind not in (kinds.BACKUP, kinds.UNKNOWN)
-
-
-def refuse_other_cluster(view: ClusterView, moved: Sequence[Moved]) -> None:
-    """Raise Refused where the picture knows none of the topics that this broker holds."""
-    known = {one.topic_id for each in moved for one in each.log_dir.partitions if one.topic_id is not None}
-    if known and not known & view.topic_ids.keys() and not _has_no_ids(view):
-        raise Refused("the picture is of another cluster: it has none of the topics of this broker")
-
-
-def _has_no_ids(view: ClusterView) -> bool:
-    return all(topic_id == name for topic_id, name in view.topic_ids.items())
 
 
 def stake_of(one: Moved, guest: Guest) -> Stake:
