@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kafkatool.commands.render import human_duration, human_size
 from kafkatool.engine.doctor.examination import Diagnosis
-from kafkatool.engine.doctor.symptoms import Verdict
+from kafkatool.engine.doctor.symptoms import Loss, Verdict
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.verify_report import Finding
 
@@ -25,6 +25,7 @@ def diagnosis_row(found: Diagnosis) -> dict[str, object]:
         "message": verdict_text(found),
         "lost_offsets": chart.lost_offsets,
         "lost_at_least": chart.is_at_least,
+        "maybe_lost_offsets": sum(loss.offsets for loss in chart.maybe_losses),
         "lost_partitions": sorted(loss.partition for loss in chart.losses),
         "offline_dirs": found.offline,
         "pid": found.pid or None,
@@ -47,17 +48,18 @@ def verdict_text(found: Diagnosis) -> str:
     """The answer in a line."""
     chart = found.chart
     at_least = "at least " if chart.is_at_least else ""
-    lost = f"{at_least}{_count(chart.lost_offsets, 'offset')} in {_count(len(chart.losses), 'partition')}"
+    losses, maybe = chart.losses, _maybe(chart.maybe_losses)
+    lost = f"{at_least}{_count(chart.lost_offsets, 'offset')} in {_count(len(losses), 'partition')}"
     match found.verdict:
         case Verdict.NO_START:
             return "will not start"
         case Verdict.SERVES_NOTHING:
             return "starts but serves nothing"
         case Verdict.PARTLY:
-            also = f", and loses {lost}" if chart.losses else ""
-            return f"starts without {', '.join(found.offline)}{also}"
+            also = f", and loses {lost}" if losses else ""
+            return f"starts without {', '.join(found.offline)}{also}{maybe}"
         case Verdict.LOSES:
-            return f"starts and loses {lost}"
+            return f"starts and loses {lost}{maybe}"
         case Verdict.RUNNING:
             return f"a broker is running on it{f' (process {found.pid})' if found.pid else ''}"
         case Verdict.UNKNOWN:
@@ -65,8 +67,15 @@ def verdict_text(found: Diagnosis) -> str:
                 return "cannot tell: not all of it could be read"
             return f"nothing stops it; {', '.join(chart.unscanned)} not scanned: what is lost is not known"
         case Verdict.STARTS:
-            more = "; there is damage that a start does not look at" if found.count(Severity.LOSS) else ""
-            return f"starts, and loses nothing{more}"
+            return f"starts, and loses nothing that is on its disks{maybe}"
+
+
+def _maybe(losses: Sequence[Loss]) -> str:
+    """What is not for this disk to say."""
+    if not losses:
+        return ""
+    offsets = _count(sum(loss.offsets for loss in losses), "offset")
+    return f"; up to {offsets} in {_count(len(losses), 'partition')} are for other replicas to decide"
 
 
 def finding_lines(findings: Sequence[Finding], *, every: bool) -> Iterator[tuple[str, str]]:

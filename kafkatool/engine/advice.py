@@ -57,6 +57,10 @@ class Advice(Enum):
     MOVE_OUT = "mv -n {file} <DIR>"
     MOVE_COPY_HOME = "mv -n {where} {home}"
     WRITE_TOPIC_ID = "printf 'version: 0\\ntopic_id: %s' {topic_id} > {file}"
+    WRITE_OWNER = (
+        "printf 'version=1\\ncluster.id=%s\\nnode.id=%s\\ndirectory.id=%s\\n' "
+        "{cluster} {node} {directory} > {file}"
+    )
     FORMAT = "kafka-storage.sh format --ignore-formatted -t {cluster} -c {config}"
 
     # --- its host -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from kafkatool.engine.assignment import Fate, fate_of
-from kafkatool.engine.cluster_view import Replicas, read_cluster_view
+from kafkatool.engine.cluster_view import ClusterView, Replicas, read_cluster_view
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.recover_result import Recovering
 from kafkatool.engine.source import Guest
@@ -45,6 +45,8 @@ class BrokerStart:
         self.cluster_left = self.cluster
         if is_alone and not (self.cluster.is_known and self.cluster.is_complete):
             self.cluster_left = read_cluster_view(metadata, guest, until_damage=True)
+        if is_alone and not metadata:
+            self.cluster_left = ClusterView(is_known=True)  # it begins an empty cluster
         self._settings = settings_in(self.cluster)
         self._release = self.cluster.release or NEWEST
         self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}

@@ -389,12 +389,13 @@ class LogWalk:
             expected, severity = f"offsets {lowest} to {self.highest}", Severity.NO_START
             message = "its offsets do not fit into this segment: a broker that scans it does not start"
         elif last < base:
-            expected, severity = f"a last offset of {base} or above", Severity.DEGRADED
+            expected, severity = f"a last offset of {base} or above", Severity.LOSS
             message = "its last offset is below its first"
         elif facts.batches and base <= facts.last_offset:
             if base > facts.previous_offset and self._blame_the_one_before(base):
                 return True
-            expected, severity = f"an offset above {facts.last_offset}", Severity.DEGRADED
+            # A consumer that has come so far does not take it.
+            expected, severity = f"an offset above {facts.last_offset}", Severity.LOSS
             message = f"offset {base} follows offset {facts.last_offset}"
         else:
             return True
@@ -417,7 +418,7 @@ class LogWalk:
                 facts.last_offset,
                 f"an offset from {self.facts.previous_offset + 1} to {base - 1}",
                 f"offset {wrong} stands between offsets {self.facts.previous_offset} and {base}",
-                Severity.DEGRADED,
+                Severity.LOSS,
             )
         )
         facts.last_offset = base - 1

@@ -54,7 +54,7 @@ def test_a_directory_in_order_ends_with_0_and_says_that_it_starts(log_dir: Path)
     done = run("doctor", "--elsewhere", str(log_dir))
     assert done.exit_code == 0
     verdict, summary = done.stdout.decode().splitlines()
-    assert verdict == f"{log_dir}: starts, and loses nothing"
+    assert verdict == f"{log_dir}: starts, and loses nothing that is on its disks"
     assert summary.endswith("; no findings")
 
 
@@ -123,7 +123,7 @@ def test_brokers_are_judged_one_by_one_and_the_worst_decides(log_dir: Path, tmp_
     assert done.exit_code == 4
     lines = done.stdout.decode().splitlines()
     assert [line for line in lines if line.startswith(str(tmp_path))] == [
-        f"{log_dir}: starts, and loses nothing",
+        f"{log_dir}: starts, and loses nothing that is on its disks",
         f"{other}: will not start",
     ]
 

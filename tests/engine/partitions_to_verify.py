@@ -138,7 +138,7 @@ def write_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
     return path
 
 
-def write_metadata(directory: Path, isr: list[int]) -> None:
+def write_metadata(directory: Path, isr: list[int], directories: list[str] | None = None) -> None:
     directory.mkdir()
     topic: dict[str, object] = {"name": "orders", "topicId": TOPIC_ID}
     partition: dict[str, object] = {
@@ -149,10 +149,12 @@ def write_metadata(directory: Path, isr: list[int]) -> None:
         "leader": isr[0],
         "leaderEpoch": 0,
         "partitionEpoch": 0,
+        **({} if directories is None else {"directories": directories}),
     }
+    version = 0 if directories is None else 1
     rows = [
         encode_record(Decoder.CLUSTER_METADATA, "TopicRecord", 0, topic),
-        encode_record(Decoder.CLUSTER_METADATA, "PartitionRecord", 0, partition),
+        encode_record(Decoder.CLUSTER_METADATA, "PartitionRecord", version, partition),
     ]
     log = write_batch([NewRecord(None, value, TIME) for _, value in rows], partition_leader_epoch=1)
     (directory / segment_file(0, ".log")).write_bytes(log)

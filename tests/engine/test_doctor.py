@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kafkatool.commands.doctor_rows import verdict_text
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor import examination, limits, volumes
 from kafkatool.engine.doctor.brokers import Broker, find_brokers
@@ -31,7 +32,7 @@ from kafkatool.engine.space import Mount
 from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file
-from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, flip, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, flip, write_log_dir, write_metadata
 from tests.engine.test_start_checks import OTHER_ID, make
 
 GUEST = Guest(cache_keep=True)
@@ -95,7 +96,8 @@ def symptom(effect: Effect, log_dir: str = "a") -> Symptom:
 def test_the_worst_that_happens_is_the_verdict(
     effects: list[Effect], losses: int, failures: int, expected: Verdict
 ) -> None:
-    chart = Chart([symptom(effect) for effect in effects], [Loss("t-0", 1)] * losses, ["?"] * failures)
+    lost = Symptom(host_finding("t-0/f", FindingClass.BAD_CRC, Severity.LOSS, "m", None))
+    chart = Chart([*map(symptom, effects), *[lost] * losses], ["?"] * failures)
     assert chart.verdict(["a", "b"]) is expected
 
 
@@ -149,11 +151,11 @@ def test_segments_behind_a_damage_that_is_scanned_are_counted_too(log_dir: Path)
     assert "1 segment behind it deleted" in only(found, FindingClass.BAD_CRC)
 
 
-def test_damage_below_the_recovery_point_is_found_by_the_sample_and_no_start_loses_it(log_dir: Path) -> None:
+def test_damage_below_the_recovery_point_is_lost_too_if_the_sample_finds_it(log_dir: Path) -> None:
     flip(log_of(log_dir, 0), 100)
     found = visit(log_dir)
-    assert found.verdict is Verdict.STARTS
-    assert found.worst is Severity.LOSS
+    assert found.verdict is Verdict.LOSES
+    assert found.chart.lost_offsets == 1
     assert visit(log_dir, sample=1e-9).worst is Severity.DEGRADED
 
 
@@ -218,6 +220,105 @@ def test_zeros_at_the_end_of_a_log_are_told_for_what_they_may_be(log_dir: Path) 
     found = visit(log_dir)
     assert found.verdict is Verdict.STARTS
     assert "500 zeros" in only(found, FindingClass.ZERO_FILLED)
+
+
+def test_the_only_controller_without_its_metadata_log_loses_every_partition(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(log_dir / "__cluster_metadata-0")
+    alone = configured(tmp_path, log_dir, controller_quorum_voters="1@a:1")
+    assert alone.verdict is Verdict.LOSES
+    assert Loss("orders-0", 3 * SEGMENT) in alone.chart.losses
+    among = configured(tmp_path, log_dir, controller_quorum_voters="1@a:1,2@b:1,3@c:1")
+    assert (among.verdict, among.worst) == (Verdict.STARTS, Severity.DEGRADED)
+    broker = configured(tmp_path, log_dir, process_roles="broker", controller_quorum_voters="9@a:1")
+    assert not any("metadata log" in one.damage.message for one in broker.chart.findings)
+
+
+def rebuilt_metadata(log_dir: Path, isr: list[int], directories: list[str] | None = None) -> None:
+    shutil.rmtree(log_dir / "__cluster_metadata-0")
+    write_metadata(log_dir / "__cluster_metadata-0", isr, directories)
+
+
+@pytest.mark.parametrize(
+    ("isr", "is_marked", "lost", "maybe"),
+    [([1], False, 3 * SEGMENT, 0), ([1, 2], False, 0, 0), ([1, 2], True, 0, 3 * SEGMENT)],
+)
+def test_a_partition_that_the_metadata_has_here_is_missed(
+    log_dir: Path, tmp_path: Path, isr: list[int], is_marked: bool, lost: int, maybe: int
+) -> None:
+    """With the mark of a clean shutdown an empty copy may be elected."""
+    rebuilt_metadata(log_dir, isr)
+    shutil.rmtree(log_dir / "orders-0")
+    if is_marked:
+        (log_dir / MARK).write_text("{}")
+    found = configured(tmp_path, log_dir)
+    assert (found.chart.lost_offsets, sum(one.offsets for one in found.chart.maybe_losses)) == (lost, maybe)
+    assert found.verdict is (Verdict.LOSES if lost else Verdict.STARTS)
+    (finding,) = [one for one in found.chart.findings if one.file.endswith("/orders-0")]
+    assert finding.fix == (f"mv -n {log_dir}/{MARK} {log_dir}/{MARK}.bad" if is_marked else None)
+    # Of a directory by itself nobody knows whether the others have it.
+    assert not any(one.file.endswith("/orders-0") for one in visit(log_dir).chart.findings)
+
+
+def test_what_lies_above_the_high_watermark_is_for_others_to_decide(log_dir: Path) -> None:
+    rebuilt_metadata(log_dir, [1, 2])
+    (log_dir / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {3 * SEGMENT - 7}\n")
+    found = visit(log_dir)
+    assert (found.verdict, found.chart.lost_offsets) == (Verdict.STARTS, 0)
+    assert found.chart.maybe_losses == [Loss("orders-0", 7)]
+    assert "7 offsets in 1 partition are for other replicas" in verdict_text(found)
+
+
+def test_a_batch_whose_offset_goes_backwards_is_a_loss(log_dir: Path) -> None:
+    log = log_of(log_dir, 0)
+    raw = bytearray(log.read_bytes())
+    raw[7] = 9  # the first batch claims to come later than the next
+    log.write_bytes(raw)
+    found = visit(log_dir)
+    assert found.verdict is Verdict.LOSES
+    assert found.chart.lost_offsets >= 1
+
+
+def test_a_damaged_copy_on_its_way_is_no_loss_while_the_current_one_is_whole(log_dir: Path) -> None:
+    copy = log_dir / f"orders-0.{'0' * 32}-future"
+    shutil.copytree(log_dir / "orders-0", copy)
+    flip(copy / segment_file(2 * SEGMENT, ".log"), 100)
+    flip(copy / segment_file(0, ".log"), 100)
+    found = visit(log_dir)
+    assert (found.verdict, found.worst) == (Verdict.STARTS, Severity.DEGRADED)
+    shutil.rmtree(log_dir / "orders-0")
+    assert visit(log_dir).verdict is Verdict.LOSES
+
+
+def test_an_index_that_a_kill_left_unmade_is_a_note_as_verify_says_nothing(log_dir: Path) -> None:
+    log_of(log_dir, 2, ".index").unlink()
+    found = visit(log_dir)
+    (finding,) = [one for one in found.chart.findings if one.damage.kind is FindingClass.MISSING_FILE]
+    assert finding.damage.severity is Severity.NOTE
+
+
+def test_one_directory_of_two_without_the_mark_makes_the_whole_broker_unclean(tmp_path: Path) -> None:
+    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    shutil.move(two / "orders-0", two / "orders-1")
+    (one / MARK).write_text("{}")
+    assert "ended uncleanly" in only(visit(one, two), FindingClass.MISSING_FILE)
+
+
+def test_a_lost_owner_is_written_anew_with_the_id_that_the_records_have(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    """With another id the cluster would take it for another directory."""
+    rebuilt_metadata(log_dir, [1], [OTHER_ID, TOPIC_ID, TOPIC_ID])
+    before = "version=1\ncluster.id=<CLUSTER_ID>\nnode.id=1\ndirectory.id=" + OTHER_ID + "\n"
+    (log_dir / "meta.properties").unlink()
+    found = configured(tmp_path, log_dir, node_id="1")
+    assert found.verdict is Verdict.NO_START
+    advice = found.chart.findings[0].fix
+    assert advice is not None
+    assert os.system(advice.replace("<CLUSTER_ID>", "'<CLUSTER_ID>'")) == 0
+    assert (log_dir / "meta.properties").read_text() == before
+    assert configured(tmp_path, log_dir, node_id="1").verdict is Verdict.STARTS
 
 
 # --- brokers ----------------------------------------------------------------------------------------------

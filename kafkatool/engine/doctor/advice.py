@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from kafkatool.engine.advice import Advice, Placeholder
 from kafkatool.engine.broker_start import BrokerStart
@@ -26,7 +27,7 @@ _WITHOUT = {
 }
 
 
-def for_the_top(problem: StartProblem, broker: Broker) -> str:
+def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> str:
     """What to do about something at the top of a log directory."""
     if os.path.isdir(problem.path):
         if problem.other is not None:
@@ -36,7 +37,7 @@ def for_the_top(problem: StartProblem, broker: Broker) -> str:
     if kind in _WITHOUT:
         return do_without(problem.path, kind)
     if not os.path.exists(problem.path):
-        return format_directory(broker)
+        return _write_owner(problem.path, broker, start) or format_directory(broker)
     return Advice.LIST(where=os.path.dirname(problem.path))
 
 
@@ -46,6 +47,26 @@ def format_directory(broker: Broker) -> str:
     config = broker.configuration.path if broker.configuration is not None else None
     return Advice.FORMAT(
         cluster=cluster or Placeholder("<CLUSTER_ID>"), config=config or Placeholder("<SERVER_PROPERTIES>")
+    )
+
+
+def _write_owner(path: str, broker: Broker, start: BrokerStart) -> str | None:
+    """How a directory gets back who it is, by the records of its partitions; None where they do not tell.
+
+    With a new id the cluster would take it for another directory, and a controller for another voter.
+    """
+    log_dir = next(one for one in broker.log_dirs if one.path == os.path.dirname(path))
+    node, cluster = broker.node_id, None if broker.meta is None else broker.meta.cluster_id
+    placed = (start.replicas_at(one.path) for one in log_dir.partitions)
+    ids = Counter(one.directory_of(node) for one in placed if one is not None)
+    ids.pop(None, None)
+    if not ids or node is None:
+        return None
+    return Advice.WRITE_OWNER(
+        cluster=cluster or Placeholder("<CLUSTER_ID>"),
+        node=node,
+        directory=ids.most_common(1)[0][0],
+        file=path,
     )
 
 

@@ -11,7 +11,7 @@ from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.advice import do_without, for_a_file, write_topic_id
 from kafkatool.engine.doctor.brokers import Broker
-from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom
+from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.recover_result import Event, Recovered
@@ -23,6 +23,19 @@ from kafkatool.engine.verify_state import state_damage
 from kafkatool.format import kinds
 from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.kinds import kind_of
+from kafkatool.format.names import segment_file
+
+
+def is_spare(partition: Partition, broker: Broker) -> bool:
+    """Whether it is a copy on its way to another directory, and the one that it is made of is there."""
+    if partition.state is not PartitionState.FUTURE:
+        return False
+    key = partition.topic, partition.partition
+    return any(
+        one.state is PartitionState.ACTIVE and (one.topic, one.partition) == key
+        for log_dir in broker.log_dirs
+        for one in log_dir.partitions
+    )
 
 
 class Case:
@@ -37,12 +50,14 @@ class Case:
         self._log_dir = log_dir
         self._partition = partition
         self._place = Place(partition, log_dir, start.cluster)
+        self._is_spare = is_spare(partition, broker)
 
     def judge(self, one: Recovered, checks: StartChecks, cleaner: dict[tuple[str, int], int]) -> None:
         if one.refusal is not None:
             self._refused(one)
             return
         is_lost = self._lost_by_cutting(one, checks)
+        self._above_the_watermark(one)
         self._unread(one.events)
         self._rebuilt(one.events)
         is_lost = self._fate(one) or is_lost
@@ -53,12 +68,24 @@ class Case:
                 self._tell(problem.path, problem.damage)
 
     def _tell(
-        self, file: str, damage: Damage, advice: str | None = None, effect: Effect = Effect.NOTE
+        self,
+        file: str,
+        damage: Damage,
+        advice: str | None = None,
+        effect: Effect = Effect.NOTE,
+        *,
+        is_open: bool = False,
+        is_maybe: bool = False,
     ) -> None:
+        if self._is_spare and effect is Effect.NOTE:
+            damage = replace(damage, severity=min(damage.severity, Severity.DEGRADED))
         finding = place_finding(self._place, file, damage)
         if advice is not None:
             finding = replace(finding, fix=advice)
-        self._chart.symptoms.append(Symptom(finding, effect, self._log_dir.path))
+        directory = self._partition.directory
+        self._chart.symptoms.append(
+            Symptom(finding, effect, self._log_dir.path, directory, is_open=is_open, is_maybe=is_maybe)
+        )
 
     def _refused(self, one: Recovered) -> None:
         assert one.refusal is not None
@@ -89,14 +116,12 @@ class Case:
         seen = first if one.lost_to is None else max(first, one.lost_to + 1)
         promised = self._promised_end(checks)
         end = max(seen, promised)
-        if gone:
-            self._tell_of_cut(one, gone, first, end)
-        elif end > first:
-            self._tell_of_shorter_log(one, first, end)
         # Where a batch at the end of what is cut cannot be read, only a checkpoint knows how far it went.
         is_open = one.is_lost_end_open and promised <= seen
-        if end > first or is_open:
-            self._lose(max(1, end - first), is_at_least=is_open)
+        if gone:
+            self._tell_of_cut(one, gone, range(first, end), is_open=is_open)
+        elif end > first:
+            self._tell_of_shorter_log(one, first, end)
         return bool(gone) or end > first
 
     def _promised_end(self, checks: StartChecks) -> int:
@@ -105,15 +130,16 @@ class Case:
         points = (checks.recovery_points.get(key, 0), self._log_dir.high_watermarks.get(key, 0))
         return max((point for point in points if point != LONG_MAX), default=0)
 
-    def _tell_of_cut(self, one: Recovered, gone: Sequence[Event], first: int, end: int) -> None:
+    def _tell_of_cut(self, one: Recovered, gone: Sequence[Event], lost: range, *, is_open: bool) -> None:
         event = gone[0]
+        last = lost[-1] if lost else None
         file = os.path.join(one.path, event.message.partition(":")[0])
         message = event.message.partition(": ")[2]
         if event.what == "delete":
             file = os.path.join(self._log_dir.path, kinds.LOG_STARTS.name)
             damage = state_damage(FindingClass.BAD_CHECKPOINT, message, "", "", severity=Severity.NO_START)
             advice = do_without(file, kinds.LOG_STARTS)
-            self._tell(file, replace(damage, first_offset=first, last_offset=max(first, end - 1)), advice)
+            self._tell(file, replace(damage, first_offset=lost.start, last_offset=last), advice)
             return
         later = len(gone) - 1
         if later:
@@ -122,12 +148,12 @@ class Case:
         damage = replace(
             damage,
             message=message,
-            severity=Severity.LOSS,
+            severity=Severity.LOSS if lost or is_open else Severity.DEGRADED,
             position=event.position or 0,
-            first_offset=first,
-            last_offset=end - 1 if end > first else None,
+            first_offset=lost.start,
+            last_offset=last,
         )
-        self._tell(file, damage)
+        self._tell(file, damage, is_open=is_open)
 
     def _tell_of_shorter_log(self, one: Recovered, end: int, promised: int) -> None:
         """Nothing is cut, and still the log ends before it once did."""
@@ -142,8 +168,22 @@ class Case:
         damage = state_damage(FindingClass.TORN_TAIL, message, promised, end, severity=Severity.LOSS)
         self._tell(file, replace(damage, first_offset=end, last_offset=promised - 1), advice)
 
-    def _lose(self, offsets: int, *, is_at_least: bool = False) -> None:
-        self._chart.losses.append(Loss(self._partition.directory, offsets, is_at_least))
+    def _above_the_watermark(self, one: Recovered) -> None:
+        """Records that no checkpoint calls committed: a leader that lacks them has them cut here."""
+        replicas = self._start.replicas_at(one.path)
+        watermark = self._log_dir.high_watermarks.get(self._place.key or ("", -1))
+        if replicas is None or len(replicas.replicas) < 2 or watermark is None or one.log_end is None:
+            return
+        first = max(watermark, one.log_start)
+        if self._partition.state is not PartitionState.ACTIVE or one.log_end <= first:
+            return
+        text = (
+            f"offsets {first} to {one.log_end - 1} lie above the checkpointed high watermark: "
+            "another replica that leads may have them cut"
+        )
+        damage = state_damage(FindingClass.BAD_CHECKPOINT, text, "", "", severity=Severity.NOTE)
+        damage = replace(damage, first_offset=first, last_offset=one.log_end - 1)
+        self._tell(os.path.join(self._log_dir.path, kinds.HIGH_WATERMARKS.name), damage, is_maybe=True)
 
     # --- the rest -----------------------------------------------------------------------------------------
 
@@ -173,8 +213,15 @@ class Case:
             is_scan = event.what == "scan" and not event.message.endswith(NOT_FLUSHED)
             if is_scan or event.what == "rebuild":
                 name, _, message = event.message.partition(": ")
-                damage = state_damage(FindingClass.MISSING_FILE, message, "", "")
+                severity = Severity.NOTE if self._may_be_unmade(name) else Severity.DEGRADED
+                damage = state_damage(FindingClass.MISSING_FILE, message, "", "", severity=severity)
                 self._tell(os.path.join(self._partition.path, name), damage)
+
+    def _may_be_unmade(self, name: str) -> bool:
+        """Whether a kill may have come before the broker made the indexes of its newest segment."""
+        segments = self._partition.live_segments
+        is_newest = bool(segments) and name == segment_file(segments[-1].base_offset, ".log")
+        return is_newest and not self._log_dir.was_shut_down_cleanly
 
     def _fate(self, one: Recovered) -> bool:
         fate = self._start.fate(self._partition, self._log_dir)
@@ -189,13 +236,12 @@ class Case:
             advice = advice or Advice.LIST(where=self._partition.path)
         elif fate.what == "empty":
             advice = Advice.MOVE_COPY_HOME(where=self._partition.path, home=fate.home)
-        self._tell(file, damage, advice)
         start = max(one.log_start, min((s.base_offset for s in self._partition.live_segments), default=0))
-        offsets = (one.log_end or 0) - start
-        if fate.is_bad and offsets > 0:
-            self._lose(offsets)
-            return True
-        return False
+        is_lost = fate.is_bad and (one.log_end or 0) > start
+        if is_lost:
+            damage = replace(damage, first_offset=start, last_offset=(one.log_end or 0) - 1)
+        self._tell(file, damage, advice)
+        return is_lost
 
     def _note_of_state(self) -> None:
         state = self._partition.state

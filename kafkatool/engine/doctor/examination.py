@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.doctor.brokers import Broker
+from kafkatool.engine.doctor.case import is_spare
 from kafkatool.engine.doctor.limits import limit_symptoms, read_limits
 from kafkatool.engine.doctor.loading import Loading, Scans
 from kafkatool.engine.doctor.permissions import find_user, permission_symptoms
 from kafkatool.engine.doctor.recovery_time import RecoveryTime, estimate, measured_rate
-from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict
+from kafkatool.engine.doctor.symptoms import Chart, Symptom, Verdict
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.lock import lock_holder
@@ -131,15 +132,22 @@ def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> in
     request = Request(sample=share, guest=asked.guest, partitions_only=not is_alive)
     run = Verification([LogDirTarget(path) for path in broker.paths], request)
     known = {os.path.normpath(one.finding.file) for one in chart.symptoms}
-    lost: dict[str, Loss] = {}
+    spare = {
+        os.path.normpath(one.path)
+        for log_dir in broker.log_dirs
+        for one in log_dir.partitions
+        if is_spare(one, broker)
+    }
     for finding in run.findings(Workers()):
         file = os.path.normpath(finding.file)
         if not is_alive and (file in known or finding.damage.severity is Severity.NO_START):
             continue  # the start that was followed has had its say about this, and knows more
-        chart.symptoms.append(Symptom(finding))
-        if chart.unscanned and finding.damage.severity is Severity.LOSS and not finding.below_recovery_point:
-            lost.setdefault(file, Loss(os.path.basename(os.path.dirname(file)), 1, is_at_least=True))
-    chart.losses += lost.values()
+        if os.path.dirname(file) in spare:
+            less = min(finding.damage.severity, Severity.DEGRADED)
+            finding = replace(finding, damage=replace(finding.damage, severity=less))
+        # A start that was not followed may cut what is behind the damage, too.
+        is_open = bool(chart.unscanned) and not finding.below_recovery_point
+        chart.symptoms.append(Symptom(finding, is_open=is_open))
     chart.failures += [failure for failure in run.summary.failures if failure not in chart.failures]
     chart.notes += [note for note in run.summary.notes if note not in chart.notes]
     return run.summary.size

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
+from kafkatool.engine.doctor.absences import absence_symptoms
 from kafkatool.engine.doctor.advice import for_the_top, format_directory
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import Case
@@ -59,6 +60,7 @@ class Loading:
     def follow(self, advance: Callable[[int], None]) -> None:
         """Go through everything as a broker does; what is found goes into the chart."""
         self._missing_directories()
+        self._chart.symptoms += absence_symptoms(self._broker, self._start)
         for log_dir in self._broker.log_dirs:
             checks = check_start(log_dir, self._guest, self._broker.log_dirs, self._broker.node_id)
             for problem in checks.problems:
@@ -101,7 +103,7 @@ class Loading:
         if problem.other is not None:
             what = FindingClass.OVERLAP
         damage = state_damage(what, problem.message, "", "", severity=_BY_EFFECT[problem.effect])
-        finding = Finding(problem.path, None, None, damage, for_the_top(problem, self._broker))
+        finding = Finding(problem.path, None, None, damage, for_the_top(problem, self._broker, self._start))
         self._chart.symptoms.append(Symptom(finding, problem.effect, log_dir.path))
 
     # --- partitions ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -33,6 +34,12 @@ class Symptom(NamedTuple):
     finding: Finding
     effect: Effect = Effect.NOTE
     log_dir: str | None = None
+    directory: str | None = None
+    """The name of the partition's directory; None: the one that the file lies in."""
+    is_open: bool = False
+    """Whether more may be lost than the finding's offsets."""
+    is_maybe: bool = False
+    """Whether other replicas decide if its offsets are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +53,9 @@ class Loss:
 
 @dataclass(slots=True)
 class Chart:
-    """Everything found so far."""
+    """Everything found so far; the verdict and what is lost follow from it."""
 
     symptoms: list[Symptom] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """What could not be read, in words."""
     notes: list[str] = field(default_factory=list)
@@ -61,6 +67,16 @@ class Chart:
         """The worst first; among equals those that stop a start, then as they were found."""
         ranked = sorted(self.symptoms, key=lambda one: (_RANKS[one.effect], -one.finding.damage.severity))
         return [one.finding for one in ranked]
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What no consumer gets any more, for sure."""
+        return losses_of(one for one in self.symptoms if _is_sure(one))
+
+    @property
+    def maybe_losses(self) -> list[Loss]:
+        """What is lost if another replica leads that does not have it."""
+        return losses_of(one for one in self.symptoms if one.is_maybe)
 
     @property
     def lost_offsets(self) -> int:
@@ -91,6 +107,38 @@ class Chart:
 
 
 _RANKS = {Effect.REFUSE: 0, Effect.LEADERLESS: 1, Effect.OFFLINE: 2, Effect.NOTE: 3}
+
+
+def _is_sure(symptom: Symptom) -> bool:
+    """Whether offsets are gone: by damage, or because the start goes on without the log that holds them."""
+    damage = symptom.finding.damage
+    if symptom.is_maybe:
+        return False
+    is_dropped = damage.severity is Severity.NO_START and symptom.effect is Effect.NOTE
+    return damage.severity is Severity.LOSS or (is_dropped and damage.first_offset is not None)
+
+
+def losses_of(symptoms: Iterable[Symptom]) -> list[Loss]:
+    """The offsets of each partition that these are about, each counted once."""
+    by_partition: dict[str, list[Symptom]] = {}
+    for one in symptoms:
+        home = one.directory or os.path.basename(os.path.dirname(one.finding.file))
+        by_partition.setdefault(home, []).append(one)
+    return [_loss(partition, found) for partition, found in by_partition.items()]
+
+
+def _loss(partition: str, symptoms: Sequence[Symptom]) -> Loss:
+    count, reached, is_open = 0, -1, any(one.is_open for one in symptoms)
+    damages = [one.finding.damage for one in symptoms]
+    for damage in sorted(damages, key=lambda one: -1 if one.first_offset is None else one.first_offset):
+        first, last = damage.first_offset, damage.last_offset
+        is_open = is_open or first is None or last is None
+        if first is None:
+            continue
+        last = first if last is None else last
+        count += max(0, last - max(first, reached + 1) + 1)
+        reached = max(reached, last)
+    return Loss(partition, max(1, count), is_open)
 
 
 def host_finding(
