@@ -98,7 +98,7 @@ def cat(
     least = severity(fail_on)
     reading = visible.reading(chosen.filter(), common)
     _print(where, chosen, follow, reading, _Output(fmt, template, write_null, decoder, how))
-    reading.say_hidden()
+    reading.conclude()
     if reading.shown == 0 and not reading.takes_everything and not reading.outcome.failed:
         reading.talk.warn("nothing matches")
         raise typer.Exit(ExitCode.USAGE)

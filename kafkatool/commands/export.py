@@ -95,7 +95,7 @@ def export(
     reading = visible.reading(chosen.filter(), common)
     wanted = _Wanted(output, _format(output, fmt), how, chosen.limit, chosen.tail)
     tally = wanted.export(where, reading, where_to_run, jobs)
-    reading.say_hidden()
+    reading.conclude()
     skipped = (
         f"; {_number(tally.skipped, 'file')} done before and unchanged: skipped" if tally.skipped else ""
     )
@@ -161,6 +161,7 @@ class _Wanted:
         settings = repr(
             (str(self.fmt), str(self.bytes_as), reading.show_all, reading.high_watermark, reading.chosen)
             + ((NAME,) if is_safe else ())
+            + (("mend-bits",) if reading.guest.mending is not None else ())
         )
         writers = opener(self.fmt, topics, self.bytes_as, reading, is_csv_safe=is_safe)
         export = Export(reading, Disk(), writers, str(self.fmt), settings, advance)

@@ -104,6 +104,8 @@ class Export:
             could_be_read = len(reading.failures) == failures
             if could_be_read:
                 self._finish(writer, sink)
+        if log.path in reading.mends:
+            reading.outcome.met_severity(Severity.DEGRADED)
         worst = reading.outcome.worst
         if before is not None:
             reading.outcome.met_severity(before)

@@ -96,12 +96,21 @@ class SegmentAnswer:
     failed: bool
     failures: set[str]
     redacted: int
+    mends: dict[str, set[str]]
 
 
 def export_segment(ask: SegmentAsk) -> SegmentAnswer:
     """One segment into one file, wherever this runs."""
     how, talk = ask.how, RecordedTalk()
-    reading = Reading(how.chosen, how.show_all, how.max_batch_size, how.high_watermark, how.guest, talk)
+    reading = Reading(
+        how.chosen,
+        how.show_all,
+        how.max_batch_size,
+        how.high_watermark,
+        how.guest,
+        talk,
+        says_mends=False,  # others look at the same log
+    )
     writers = opener(how.fmt, how.topics, how.bytes_as, reading, is_csv_safe=how.is_csv_safe)
     export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
     # Other segments were not read before it: what is open there is looked up.
@@ -115,6 +124,7 @@ def export_segment(ask: SegmentAsk) -> SegmentAnswer:
         reading.outcome.failed,
         reading.failures,
         reading.redacted,
+        reading.mends,
     )
 
 
@@ -127,6 +137,9 @@ def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], 
         found = answer.result()
         reading = export.reading
         found.talk.say_to(reading.talk)
+        for path, messages in found.mends.items():
+            for message in sorted(messages):
+                reading.mended(path, message)
         reading.hidden.counts.update(found.hidden.counts)
         reading.failures |= found.failures
         reading.outcome.failed |= found.failed

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.paths import Expansion
-    from kafkatool.engine.source import Guest
+    from kafkatool.engine.source import Guest, Mending
     from kafkatool.format.kinds import FileKind
 
 __all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
@@ -111,6 +111,14 @@ FailOnOpt = Annotated[
         "--fail-on",
         metavar="note|degraded|no_start|loss",
         help="Least severity that means exit 4.",
+    ),
+]
+MendBitsOpt = Annotated[
+    bool,
+    typer.Option(
+        "--mend-bits",
+        help="Flip a single flipped bit back where checksum, length and every record then agree and chance "
+        "is ruled out; each such batch is told on stderr.",
     ),
 ]
 SampleOpt = Annotated[
@@ -246,7 +254,7 @@ class CommonOptions(TalkOptions):
     max_errors: MaxErrorsOpt = None
     cache: CacheOpt = None
 
-    def guest(self) -> Guest:
+    def guest(self, *, mends_bits: bool = False) -> Guest:
         """How to read; from here on this process goes last at the disk."""
         from kafkatool.commands.arguments import parse_rate
         from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
@@ -260,7 +268,14 @@ class CommonOptions(TalkOptions):
             cache_keep=self.cache == "keep",
             max_rate=None if self.max_rate is None else parse_rate(self.max_rate),
             max_errors=self.max_errors,
+            mending=_mender() if mends_bits else None,
         )
+
+
+def _mender() -> Mending:
+    from kafkatool.engine.mending import Mender
+
+    return Mender()
 
 
 def severity(text: str) -> Severity:

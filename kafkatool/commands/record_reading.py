@@ -18,6 +18,7 @@ from kafkatool.commands.options import PathOptions
 from kafkatool.commands.render import Talk
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.mending import Mender
 from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import STDIN
@@ -62,9 +63,15 @@ class Reading:
     """How many records were left out for what they tell."""
     stdin: str | None = None
     """Where standard input is kept; it is called `-`."""
+    mends: dict[str, set[str]] = field(default_factory=dict)
+    """By log: what was said of its flipped bits."""
+    says_mends: bool = True
+    """False where whoever started this says them, lest several say the same."""
     _place: Callable[[str], Place] = field(init=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.guest.mending, Mender):
+            self.guest.mending.tell = lambda mend: self.mended(mend.path, mend.message)
         self._place = cache(lambda path: Place.of(STDIN if path == self.stdin else path, self.guest))
 
     @property
@@ -189,6 +196,20 @@ class Reading:
             self.talk.detail(damage_sentence(place, damage))
         else:
             self.talk.warn(damage_sentence(place, damage))
+
+    def mended(self, path: str, message: str) -> None:
+        """Say that a flipped bit was found in a log; once, though several may look at it."""
+        said = self.mends.setdefault(path, set())
+        is_new = message not in said
+        said.add(message)
+        if is_new and self.says_mends:
+            self.talk.warn(f"{STDIN if path == self.stdin else path}: {message}")
+
+    def conclude(self) -> None:
+        """Say what has to be said at the end. A log that was mended is still damaged where it lies."""
+        self.say_hidden()
+        if self.mends:
+            self.outcome.met_severity(Severity.DEGRADED)
 
     def say_hidden(self) -> None:
         """How many records each rule hid."""

@@ -14,6 +14,7 @@ from kafkatool.commands.options import (
     FailOnOpt,
     FormatOpt,
     JobsOpt,
+    MendBitsOpt,
     PathOptions,
     RawOpt,
     epilog,
@@ -42,6 +43,7 @@ EPILOG = epilog(
         "kafkatool recover /var/lib/kafka/data/orders-0": "the same for one partition",
         "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": "do it, and keep what is cut",
         "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": "save what it cuts",
+        "kafkatool recover --mend-bits --apply /var/lib/kafka/data/orders-0": "flip single flipped bits back",
         "kafkatool recover --undo <JOURNAL> --apply": "go back",
     },
     4,
@@ -71,6 +73,7 @@ def recover(
             help="Copy the good batches behind the damage into this new directory: for reading, no replica.",
         ),
     ] = None,
+    mend_bits: MendBitsOpt = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
@@ -84,7 +87,8 @@ def recover(
     .cleaned, .swap and .deleted files, of the metadata log and its snapshots, and of partitions that wait to
     be deleted; or that it refuses to start, or leaves the log directory out, and why. A server.properties
     tells all directories of a broker, and they are judged together. A broker throws away what it cuts; here
-    it is kept. With another replica in sync it is better to set this copy aside and let the broker fetch it
+    it is kept. --mend-bits mends batches with one flipped bit first, so that nothing is cut at them; it reads
+    every log. With another replica in sync it is better to set this copy aside and let the broker fetch it
     anew. -v shows the steps file by file.
     """
     from kafkatool.engine.partitions import most_workers
@@ -93,7 +97,9 @@ def recover(
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):
         return
-    work = _Work(common.guest(), speak, plan, keep_after_damage, config, severity(fail_on))
+    work = _Work(
+        common.guest(mends_bits=mend_bits), speak, plan, keep_after_damage, config, severity(fail_on)
+    )
     work.find(where)
     with workers(jobs, most_workers(work.homes)) as pool:
         for home in work.homes:
@@ -239,11 +245,13 @@ class _Work:
             out.write(_row(one.path, fate.what, None, _fate_sentence(one.path, fate), fmt))
             if fate.is_bad:
                 self._found(no_start=True)
-        if one.loses or one.refusal is not None:
+        for mend in one.mends:
+            self._talk.warn(f"{mend.path}: {mend.message}")
+        if one.loses or one.mends or one.refusal is not None:
             self._advise(one)
             # What --apply does away with is no finding any more.
             if not self._plan.apply or one.is_beyond_repair or is_in_vain:
-                self._found(no_start=not one.loses)
+                self._found(no_start=not one.loses and not one.mends)
         if one.cuts and self._keep is not None:
             self._salvage(one, out, fmt)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.partitions import Found
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
+    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {
@@ -60,7 +61,8 @@ def serve(
     from kafkatool.engine.partitions import find_partitions
     from kafkatool.engine.paths import FileTarget
 
-    speak, guest = common.talk(), common.guest()
+    speak, guest = common.talk(), common.guest(mends_bits=shown.mend_bits)
+    _tell_mends(guest, speak)
     expansion = where.expand(readable=())
     if files := [one.path for one in expansion.targets if isinstance(one, FileTarget)]:
         raise UsageError(f"{files[0]}: serve takes directories")
@@ -88,6 +90,13 @@ def serve(
         _refuse_inside(network.offsets_file, found)
     session = Session(settings, network, choice, how, found, catalog, guest, speak, fmt)
     session.run()
+
+
+def _tell_mends(guest: Guest, speak: Talk) -> None:
+    from kafkatool.engine.mending import Mender
+
+    if isinstance(guest.mending, Mender):
+        guest.mending.tell = lambda mend: speak.warn(f"{mend.path}: {mend.message}")
 
 
 def _tell_catalog(catalog: Catalog, speak: Talk) -> None:

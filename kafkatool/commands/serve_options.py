@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.options import MendBitsOpt
 from kafkatool.errors import Refused, UsageError, unknown_word
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ShownOptions:
         bool,
         typer.Option("--skip-damage", help="Leave damaged batches out instead of failing at them; verifies."),
     ] = False
+    mend_bits: MendBitsOpt = False
     verify: Annotated[
         bool,
         typer.Option(
@@ -107,15 +109,18 @@ class ShownOptions:
     def serving(self, guest: Guest) -> Serving:
         """Raises UsageError."""
         from kafkatool.commands.arguments import parse_high_watermark
+        from kafkatool.engine.serve.log_files import LogFiles
         from kafkatool.engine.serve.partitions import Serving
 
         wanted = parse_high_watermark(self.high_watermark or ("checkpoint" if self.follow else "end"))
         return Serving(
             guest,
+            LogFiles(mending=guest.mending),
             high_watermark=wanted if isinstance(wanted, int) else None,
             uses_checkpoint=wanted == "checkpoint",
             ignores_transactions=self.last_stable_offset is StableOffset.end,
-            verifies=self.verify or self.skip_damage,
+            # A log must have been walked before anybody knows which of its bits are flipped.
+            verifies=self.verify or self.skip_damage or self.mend_bits,
             skips_damage=self.skip_damage,
             follows=self.follow,
         )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.options import CommonOptions, MendBitsOpt
+
 if TYPE_CHECKING:
     from kafkatool.commands.filters import RecordFilter
-    from kafkatool.commands.options import CommonOptions
     from kafkatool.commands.record_reading import Reading
 
 
@@ -46,7 +47,7 @@ class VisibleOptions:
         str,
         typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to take, inflated too."),
     ] = "64M"
-
+    mend_bits: MendBitsOpt = False
     redact: Annotated[
         bool,
         typer.Option(
@@ -64,7 +65,7 @@ class VisibleOptions:
             show_all=self.show_all,
             max_batch_size=parse_size(self.max_batch_size),
             high_watermark=self._high_watermark(),
-            guest=common.guest(),
+            guest=common.guest(mends_bits=self.mend_bits),
             talk=common.talk(),
         )
 

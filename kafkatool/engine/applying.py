@@ -358,7 +358,8 @@ def _write_content(
         return len(content), crc32c(content)
     crc = 0
     with files.open_to_read(content.path) as source:
-        for size, crc in copy_content(source, content.start, content.end, file):  # noqa: B007
+        copied = copy_content(source, content.start, content.end, file, dict(content.patches))
+        for size, crc in copied:  # noqa: B007
             if progress:
                 progress(size)
     return content.end - content.start, crc

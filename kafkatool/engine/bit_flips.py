@@ -1,26 +1,58 @@
-"""Which single bit, flipped back, makes a batch whole again.
+"""Find the single bit that, flipped back, makes a batch whole again, and say how sure that is.
 
-A CRC is linear: flipping one bit changes it by a value that depends only on how far the bit stands from the
-end. So the difference between stored and computed checksum (the syndrome) is walked back from the end, a byte
-at a time, until it is the difference that one bit of that byte makes. Outside the checksum there are few bits
-that can matter, length and magic: those are tried.
+A CRC is linear: one flipped bit changes it by a value that depends only on how far the bit stands from the
+end, x^t for the t-th bit. The difference between stored and computed checksum (the syndrome) therefore names
+the bit: its logarithm. It is taken in small and large steps, so a search costs far less than the checksum
+itself. Outside the checksum few bits can be proven: those of the length, the magic and the checksum; each of
+them is tried. The base offset and the leader epoch can be anything, and are never guessed.
+
+A match alone proves little in a large batch: of bytes that are wrong in many places, one bit in 2^32 matches
+by chance, and 1 MiB has 2^23 of them. So a flip counts only if it is the one bit with which checksum, length
+and every record agree, decompression included. It is proven where the odds of a chance match are small, or
+where something besides the checksum speaks for it. That must be a check which chance would not pass; records
+that decode with and without the flip, as where it stands in a value, say nothing. Accepted are:
+
+    healed     the records do not decode, or contradict their header (count, offsets, times), as the bytes
+               stand; with the bit flipped back they do not
+    gzip       the stream inside has a checksum of its own, and it matches
+    messages   a wrapper of magic 0 or 1 holds messages that have a checksum each, and all match
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from kafkatool.format.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
-from kafkatool.format.checksum import crc32c
+from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, SHORTEST_ENTRY
+from kafkatool.errors import FormatError
+from kafkatool.format import legacy
+from kafkatool.format.batch import (
+    CODEC_MASK,
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    Codec,
+    read_header,
+)
+from kafkatool.format.checksum import crc32, crc32c
+from kafkatool.format.kernel.loops import records_hold
 from kafkatool.format.primitives import Buffer
+from kafkatool.format.record import read_body
 
-POLYNOMIAL = 0x82F63B78
-LARGEST = 4 << 20
-"""A second's work; larger batches are left alone."""
+LARGEST = 16 << 20
+"""Bytes of a batch; larger ones are left alone, so that memory stays bounded."""
+MOST_ODDS = 1e-4
+"""Of a chance match, without a second proof: a batch of about 50 KiB."""
 
-_LENGTH = range(8, LOG_OVERHEAD)
-_CRC_FIELD = range(17, CRC_START)
+HEALED = "as it stands its records do not decode, with the bit flipped back all of them do"
+GZIP = "the checksum of its gzip stream matches"
+MESSAGES = "every message inside matches a checksum of its own"
+
+_LENGTH_POSITION = 8
+_SMALL_STEPS = 1 << 13
 
 
 class BitFlip(NamedTuple):
@@ -30,67 +62,265 @@ class BitFlip(NamedTuple):
     bit: int
 
 
-def find_flip(data: Buffer, available: Buffer) -> BitFlip | None:
-    """The one bit that makes the batch good; None where there is none, or where looking costs too much.
+@dataclass(frozen=True, slots=True)
+class FoundFlip:
+    """The one bit that makes a batch good, and what speaks for it."""
 
-    `data` is the batch by its own length; `available` the bytes from its start on, of which a repaired
-    length may claim more or fewer.
+    flip: BitFlip
+    size: int
+    """Bytes of the whole batch, once it is mended."""
+    first_offset: int
+    last_offset: int
+    bits_tried: int
+    proof: str | None
+    """What proves it besides the checksum; None where nothing does."""
+
+    @property
+    def odds(self) -> float:
+        """Of a chance match: how many single flips to expect that match a checksum without meaning."""
+        return self.bits_tried / 2**32
+
+    @property
+    def is_proven(self) -> bool:
+        return self.proof is not None or self.odds <= MOST_ODDS
+
+
+class _Layout(NamedTuple):
+    """Where a format has its checksum, and which one it is."""
+
+    magics: tuple[int, ...]
+    crc_at: int
+    covered_from: int
+    least_size: int
+    checksum: Callable[[Buffer, int], int]
+    polynomial: int
+
+
+_BATCH = _Layout((2,), 17, CRC_START, HEADER_SIZE, crc32c, 0x82F63B78)
+_MESSAGE = _Layout(
+    (0, 1), 12, legacy.CRC_START, LOG_OVERHEAD + legacy.MIN_SIZE, crc32, 0xEDB88320
+)  # fmt: skip
+
+
+class _Hit(NamedTuple):
+    """A flip with which the checksum matches, and the size of the batch then."""
+
+    flip: BitFlip
+    size: int
+
+
+def find_flip(available: Buffer, *, is_to_end: bool) -> FoundFlip | None:
+    """Return the one bit that makes the batch at the start of `available` good; None where there are several.
+
+    `available` goes on behind the batch, as a repaired length may claim more or fewer bytes; `is_to_end` says
+    that the log ends where it ends.
     """
-    if len(available) < HEADER_SIZE:
+    if len(available) < LOG_OVERHEAD + legacy.MIN_SIZE:
         return None
-    header = _flip_in_header(available)
-    if header is not None or len(data) < HEADER_SIZE or len(data) > LARGEST:
-        return header
-    return _flip_under_checksum(data)
-
-
-def _flip_in_header(available: Buffer) -> BitFlip | None:
-    """Length and magic stand outside the checksum: each of their bits is tried."""
-    length = int.from_bytes(available[8:LOG_OVERHEAD], "big", signed=True)
-    if available[MAGIC_POSITION] == 2:
-        for bit in range(31):
-            if _is_whole(available, length ^ 1 << bit):
-                return BitFlip(_LENGTH[3 - bit // 8], bit % 8)
+    search = _Search(available, is_to_end)
+    good = [hit for hit in search.hits() if _agrees(search.mended(hit))]
+    if len(good) != 1:
         return None
-    changed = available[MAGIC_POSITION] ^ 2
-    if changed.bit_count() == 1 and _is_whole(available, length):
-        return BitFlip(MAGIC_POSITION, changed.bit_length() - 1)
-    return None
+    return _weighed(search, good[0])
 
 
-def _is_whole(available: Buffer, length: int) -> bool:
-    size = length + LOG_OVERHEAD
-    if not HEADER_SIZE <= size <= min(len(available), LARGEST):
+class _Search:
+    """Every single flip that makes a checksum match, and how many were tried."""
+
+    def __init__(self, available: Buffer, is_to_end: bool) -> None:
+        self._data = memoryview(available)
+        self._is_to_end = is_to_end
+        self._length = int.from_bytes(self._data[_LENGTH_POSITION:LOG_OVERHEAD], "big", signed=True)
+        self._magic = self._data[MAGIC_POSITION]
+        self.own_size = self._length + LOG_OVERHEAD
+        self.bits_tried = 0
+
+    def hits(self) -> list[_Hit]:
+        found: list[_Hit] = []
+        for layout in (_BATCH, _MESSAGE):
+            if self._magic in layout.magics:
+                found += self._in_length(layout)
+                found += self._by_syndrome(layout)
+            else:
+                found += self._in_magic(layout)
+        return found
+
+    def mended(self, hit: _Hit) -> bytes:
+        raw = bytearray(self._data[: hit.size])
+        raw[hit.flip.byte] ^= 1 << hit.flip.bit
+        return bytes(raw)
+
+    def as_it_stands(self) -> bytes | None:
+        """The batch by the length that it claims; None where there are not so many bytes."""
+        is_there = 0 < self.own_size <= min(len(self._data), LARGEST)
+        return bytes(self._data[: self.own_size]) if is_there else None
+
+    def _fits(self, layout: _Layout, size: int) -> bool:
+        return layout.least_size <= size <= min(len(self._data), LARGEST)
+
+    def _stored(self, layout: _Layout) -> int:
+        return int.from_bytes(self._data[layout.crc_at : layout.crc_at + 4], "big")
+
+    def _in_length(self, layout: _Layout) -> Iterator[_Hit]:
+        """Try all lengths that are a bit away, the shortest first: one pass over the bytes does for all."""
+        sizes = {_signed(self._length ^ 1 << bit) + LOG_OVERHEAD: bit for bit in range(32)}
+        at, value, stored = layout.covered_from, 0, self._stored(layout)
+        for size, bit in sorted(sizes.items()):
+            if not self._fits(layout, size):
+                continue
+            value = layout.checksum(self._data[at:size], value)
+            at = size
+            self.bits_tried += 1
+            if value == stored and self._lines_up(size):
+                yield _Hit(BitFlip(_LENGTH_POSITION + 3 - bit // 8, bit % 8), size)
+
+    def _lines_up(self, size: int) -> bool:
+        """Whether the log goes on there: with an entry, with zeros, or not at all."""
+        front = self._data[size : size + SHORTEST_ENTRY]
+        if len(front) < SHORTEST_ENTRY:
+            return self._is_to_end
+        length = int.from_bytes(front[_LENGTH_POSITION:LOG_OVERHEAD], "big", signed=True)
+        return not any(front) or (length >= legacy.MIN_SIZE and front[MAGIC_POSITION] <= 2)
+
+    def _by_syndrome(self, layout: _Layout) -> Iterator[_Hit]:
+        """Bits of the checksum itself, and those that it covers."""
+        size = self.own_size
+        if not self._fits(layout, size):
+            return
+        covered = size - layout.covered_from
+        syndrome = layout.checksum(self._data[layout.covered_from : size], 0) ^ self._stored(layout)
+        self.bits_tried += 32 + 8 * covered
+        if syndrome.bit_count() == 1:
+            bit = syndrome.bit_length() - 1
+            yield _Hit(BitFlip(layout.crc_at + 3 - bit // 8, bit % 8), size)
+            return
+        # The t-th bit before the end of what is covered; within a byte the highest bit comes last.
+        power = _logarithm(layout.polynomial, syndrome, 8 * covered)
+        if power is not None:
+            flip = BitFlip(size - 1 - (power - 1) // 8, 7 - (power - 1) % 8)
+            if flip.byte != MAGIC_POSITION or self._magic ^ 1 << flip.bit in layout.magics:
+                yield _Hit(flip, size)
+
+    def _in_magic(self, layout: _Layout) -> Iterator[_Hit]:
+        """The magic is of no layout, or of another one: is it a bit away from this one's?"""
+        if not self._fits(layout, self.own_size):
+            return
+        for magic in layout.magics:
+            changed = self._magic ^ magic
+            if changed.bit_count() != 1:
+                continue
+            self.bits_tried += 1
+            hit = _Hit(BitFlip(MAGIC_POSITION, changed.bit_length() - 1), self.own_size)
+            raw = memoryview(self.mended(hit))
+            if layout.checksum(raw[layout.covered_from :], 0) == self._stored(layout):
+                yield hit
+
+
+def _signed(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+# --- what else speaks for a flip ------------------------------------------------------------------------
+
+
+def _weighed(search: _Search, hit: _Hit) -> FoundFlip:
+    raw = search.mended(hit)
+    if raw[MAGIC_POSITION] < 2:
+        first = last = legacy.read_legacy_header(raw).offset
+    else:
+        header = read_header(raw)
+        first, last = header.base_offset, header.last_offset
+    proof = _own_checksum(raw)
+    if proof is None:
+        before = search.as_it_stands()
+        proof = HEALED if before is None or not _agrees(before) else None
+    return FoundFlip(hit.flip, hit.size, first, last, search.bits_tried, proof)
+
+
+def _own_checksum(raw: bytes) -> str | None:
+    """What inside of a batch that agrees has a checksum besides the batch's."""
+    if raw[MAGIC_POSITION] < 2:
+        return MESSAGES if raw[MAGIC_POSITION + 1] & CODEC_MASK else None
+    header = read_header(raw)
+    return GZIP if header.records_count and header.attributes & CODEC_MASK == Codec.GZIP else None
+
+
+def _agrees(raw: bytes) -> bool:
+    """Whether a batch holds exactly the records that it promises; its checksum is not looked at."""
+    try:
+        if raw[MAGIC_POSITION] == 2:
+            return _records_agree(raw)
+        return raw[MAGIC_POSITION] < 2 and _messages_agree(raw)
+    except (FormatError, IndexError):
         return False
-    stored = int.from_bytes(available[17:CRC_START], "big")
-    return bool(crc32c(memoryview(available)[CRC_START:size]) == stored)
 
 
-def _flip_under_checksum(data: Buffer) -> BitFlip | None:
-    stored = int.from_bytes(data[17:CRC_START], "big")
-    syndrome = crc32c(memoryview(data)[CRC_START:]) ^ stored
-    if syndrome.bit_count() == 1:
-        bit = syndrome.bit_length() - 1
-        return BitFlip(_CRC_FIELD[3 - bit // 8], bit % 8)
-    table, by_top_byte, bits = _tables()
-    for byte in range(len(data) - 1, CRC_START - 1, -1):
-        if syndrome in bits:
-            return BitFlip(byte, bits[syndrome])
-        # One byte back: the step forward is x -> table[x & 255] ^ (x >> 8), and top bytes are unique.
-        low = by_top_byte[syndrome >> 24]
-        syndrome = (syndrome ^ table[low]) << 8 | low
+def _records_agree(raw: bytes) -> bool:
+    header = read_header(raw)
+    if header.records_count == 0:
+        return len(raw) == HEADER_SIZE and header.last_offset_delta >= 0
+    return records_hold(raw[:HEADER_SIZE], read_body(header, raw, max_inflated=DEFAULT_MAX_BATCH_SIZE))
+
+
+def _messages_agree(raw: bytes) -> bool:
+    is_wrapper = bool(raw[MAGIC_POSITION + 1] & CODEC_MASK)
+    if not _is_filled(raw):
+        return False
+    return all(
+        _is_filled(message.raw) and (message.is_valid or not is_wrapper)
+        for message in legacy.read_messages(raw, max_inflated=DEFAULT_MAX_BATCH_SIZE)
+    )
+
+
+def _is_filled(raw: bytes) -> bool:
+    """Whether key and value of a message end where it ends."""
+    at = 18 if raw[MAGIC_POSITION] == 0 else 26
+    for _ in ("key", "value"):
+        at += 4 + max(0, int.from_bytes(raw[at : at + 4], "big", signed=True))
+    return at == len(raw)
+
+
+# --- logarithms of syndromes ----------------------------------------------------------------------------
+
+
+class _Steps(NamedTuple):
+    small: dict[int, int]
+    """x^i -> i, for the first powers."""
+    back: tuple[list[int], ...]
+    """What going back by as many powers does, by each of the four bytes."""
+
+
+def _logarithm(polynomial: int, value: int, most: int) -> int | None:
+    """The power 1 to `most` of x that is `value`; there is one at most, as powers repeat only after 2^31."""
+    small, (low, second, third, top) = _steps(polynomial)
+    for large in range(0, most + 1, _SMALL_STEPS):
+        found = small.get(value)
+        if found is not None:
+            power = large + found
+            return power if 1 <= power <= most else None
+        value = low[value & 255] ^ second[value >> 8 & 255] ^ third[value >> 16 & 255] ^ top[value >> 24]
     return None
 
 
 @cache
-def _tables() -> tuple[list[int], list[int], dict[int, int]]:
-    """The table of the checksum, the index of each top byte in it, and what single bits do."""
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (POLYNOMIAL if value & 1 else 0)
-        table.append(value)
-    by_top_byte = [0] * 256
-    for index, value in enumerate(table):
-        by_top_byte[value >> 24] = index
-    return table, by_top_byte, {table[1 << bit]: bit for bit in range(8)}
+def _steps(polynomial: int) -> _Steps:
+    small, value = {}, 1
+    for power in range(_SMALL_STEPS):
+        small[value] = power
+        value = value >> 1 ^ (polynomial if value & 1 else 0)
+    # One power back, as a matrix of what becomes of each bit; squared until it goes back far enough.
+    matrix = [1 << bit + 1 for bit in range(31)] + [(1 << 31 ^ polynomial) << 1 & 0xFFFFFFFF | 1]
+    for _ in range(_SMALL_STEPS.bit_length() - 1):
+        matrix = [_product(matrix, column) for column in matrix]
+    bytes_ = tuple([_product(matrix, value << 8 * at) for value in range(256)] for at in range(4))
+    return _Steps(small, bytes_)
+
+
+def _product(matrix: list[int], value: int) -> int:
+    result = 0
+    while value:
+        lowest = value & -value
+        result ^= matrix[lowest.bit_length() - 1]
+        value ^= lowest
+    return result

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from kafkatool.engine.fs import File, Files, ReadOnlyFile
+from kafkatool.engine.source import patched
 from kafkatool.format.checksum import crc32c
 
 CHUNK = 1 << 20
@@ -35,10 +36,18 @@ def pieces(source: ReadOnlyFile, start: int, end: int) -> Iterator[tuple[int, by
             at += len(data)
 
 
-def copy_content(source: ReadOnlyFile, start: int, end: int, target: File) -> Iterator[tuple[int, int]]:
-    """Write [start, end) to a new file, holes as holes; yields each size with the CRC-32C up to there."""
+def copy_content(
+    source: ReadOnlyFile, start: int, end: int, target: File, patches: Mapping[int, int] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Write [start, end) to a new file, holes as holes; yields each size with the CRC-32C up to there.
+
+    `patches` are bytes to write in the place of others, by their position in the source.
+    """
     position = crc = 0
     for size, data in pieces(source, start, end):
+        at = start + position
+        if patches and any(at <= patch < at + size for patch in patches):
+            data = patched(bytes(size) if data is None else data, at, patches)
         if data is not None:
             target.write_at(position, data)
         crc = crc32c(data if data is not None else _ZEROS[:size], crc)

@@ -48,6 +48,14 @@ class Stretch:
     path: str
     start: int
     end: int
+    patches: tuple[tuple[int, int], ...] = ()
+    """Bytes that are written in the place of those in the file: position there, and the new byte."""
+
+    def part(self, start: int, end: int) -> Stretch:
+        """Return some of it, counted from its own start."""
+        start, end = self.start + start, self.start + end
+        within = tuple(patch for patch in self.patches if start <= patch[0] < end)
+        return Stretch(self.path, start, end, within)
 
 
 Content = bytes | Stretch

@@ -11,6 +11,8 @@ The steps and their order are those of the broker's loader:
     5  a log that ends below its log start offset is deleted, and an empty one begins there
     6  leader epochs and producer snapshots are brought into line with what is left
 
+Where flipped bits are to be mended, that comes before all of it, and the broker is followed through the rest.
+
 Where the broker throws instead, the partition, and with it the broker, does not start: `refusal` says why.
 Of a partition that waits to be deleted only steps 1 to 3 are done before it goes.
 """
@@ -26,6 +28,7 @@ from kafkatool.engine.logdir import Partition, PartitionState
 from kafkatool.engine.plan import NewEnd, Plan
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
 from kafkatool.engine.recover_lookup import SegmentLookup
+from kafkatool.engine.recover_mending import mend_logs
 from kafkatool.engine.recover_metadata import sort_out_snapshots
 from kafkatool.engine.recover_producers import finish_producers
 from kafkatool.engine.recover_result import (
@@ -62,7 +65,7 @@ def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recover
         if partition.state is PartitionState.DELETED:
             _load_for_deletion(log)
             return result
-        _load(log, is_metadata=partition.state is PartitionState.METADATA)
+        _load(log, guest, is_metadata=partition.state is PartitionState.METADATA)
     except BrokerThrows as error:
         result.refusal = str(error)
         needs_metadata = how.is_beside_metadata or partition.state is PartitionState.METADATA
@@ -127,7 +130,8 @@ def as_plan(log_dir: str, recovered: list[Recovered]) -> Plan:
     return Plan(COMMAND, log_dir, stages, ends, unreadable)
 
 
-def _load(log: Loading, *, is_metadata: bool) -> None:
+def _load(log: Loading, guest: Guest, *, is_metadata: bool) -> None:
+    mend_logs(log, guest)
     _read_epochs(log)
     known_epochs = log.epochs.entries
     drop_temporary_files(log)

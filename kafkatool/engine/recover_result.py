@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.leader_epochs import LeaderEpochs
+from kafkatool.engine.mending import BatchMend
 from kafkatool.engine.plan import Step, Stretch
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import ByteRange, Source
@@ -70,6 +71,8 @@ class Recovered:
     """Logs as they are now, and the byte from which on they are cut; 0 where all goes."""
     open_transactions: dict[int, int] = field(default_factory=dict)
     """First offset to producer id, where the log is cut."""
+    mends: list[BatchMend] = field(default_factory=list)
+    """Flipped bits that were found because they were looked for, those that are left as they are, too."""
     unreadable: frozenset[str] = frozenset()
     """Files of which the disk did not give everything."""
 

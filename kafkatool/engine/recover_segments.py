@@ -282,8 +282,7 @@ def _split(log: Loading, base: int) -> None:
     log.result.cuts.pop()  # nothing of it is lost
     ends = [*(position for position, _base in starts[1:]), size]
     for (position, new_base), end in zip(starts, ends, strict=True):
-        part = Stretch(content.path, content.start + position, content.start + end)
-        log.dir.files[segment_file(new_base, ".log")] = part
+        log.dir.files[segment_file(new_base, ".log")] = content.part(position, end)
         for extension in (".index", ".timeindex"):  # recovery makes them anew
             log.dir.write(segment_file(new_base, extension), b"", "split")
     log.bases = sorted({*log.bases, *(new for _position, new in starts)} - ({base} - {starts[0][1]}))

@@ -12,8 +12,8 @@ import os
 import stat
 import time
 from bisect import insort
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import IO, Protocol, Self
 
 from kafkatool.engine import pagecache
@@ -91,6 +91,13 @@ class Pace:
             self._sleep(self._free_at - now)
 
 
+class Mending(Protocol):
+    """Mends logs as they are opened."""
+
+    def mend(self, source: FileSource) -> None:
+        """Have `source` hand out mended bytes where its file has a flipped bit."""
+
+
 @dataclass(slots=True)
 class _Errors:
     count: int = 0
@@ -103,6 +110,8 @@ class Guest:
     cache_keep: bool = False
     max_rate: int | None = None
     max_errors: int | None = None
+    mending: Mending | None = field(default=None, compare=False, repr=False)
+    """None: bytes are handed out as they are."""
     pace: Pace = field(init=False, compare=False, repr=False)
     errors: _Errors = field(default_factory=_Errors, init=False, compare=False, repr=False)
 
@@ -113,7 +122,7 @@ class Guest:
         """How each of so many readers behaves, so that together they behave like this."""
         if not self.max_rate or count == 1:
             return self
-        return Guest(self.cache_keep, max(1, self.max_rate // count), self.max_errors)
+        return replace(self, max_rate=max(1, self.max_rate // count))
 
     @property
     def window(self) -> int:
@@ -138,7 +147,10 @@ def open_source(
     fd = _open_read_only(name, 0 if allow_pipe else os.O_NONBLOCK)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
-        return FileSource(fd, name, guest or Guest())
+        source = FileSource(fd, name, guest or Guest())
+        if guest is not None and guest.mending is not None:
+            guest.mending.mend(source)
+        return source
     if allow_pipe and not stat.S_ISDIR(mode):
         return PipeSource(fd, name, guest or Guest())
     os.close(fd)
@@ -212,6 +224,8 @@ class FileSource:
         self.name = name
         self.unreadable: list[ByteRange] = []
         self.changed: str | None = None
+        self.patches: dict[int, int] = {}
+        """Bytes that are handed out in the place of those on the disk, by position."""
         self._fd = fd
         self._guest = guest
         self._pread = pread
@@ -242,6 +256,11 @@ class FileSource:
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end. Unreadable blocks are zeros."""
+        if self.patches:
+            return patched(self._read(position, size), position, self.patches)
+        return self._read(position, size)
+
+    def _read(self, position: int, size: int) -> bytes:
         size = min(size, self._size - position)
         if size <= self._window:
             return self._read_window(position, size) if size > 0 else b""
@@ -365,6 +384,17 @@ class FileSource:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def patched(data: bytes, position: int, patches: Mapping[int, int]) -> bytes:
+    """Bytes that stand at `position`, with those in the place of which others are meant."""
+    within = [at for at in patches if position <= at < position + len(data)]
+    if not within:
+        return data
+    changed = bytearray(data)
+    for at in within:
+        changed[at - position] = patches[at]
+    return bytes(changed)
 
 
 def _merge(ranges: list[ByteRange], new: ByteRange) -> None:

@@ -31,6 +31,7 @@ MOST_DAMAGES = 10_000
 """Of one log; more are counted, not kept."""
 MOST_EPOCHS = 100_000
 _FLIP_BUDGET = 64 << 20
+_MAYBE_FLIPPED = (FindingClass.BAD_CRC, FindingClass.BAD_LENGTH, FindingClass.TORN_TAIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,24 +455,27 @@ class LogWalk:
 
     def _flipped(self, damage: Damage) -> Damage:
         """The same damage, told as a flipped bit where flipping one back makes the batch whole."""
-        if damage.kind not in (FindingClass.BAD_CRC, FindingClass.BAD_LENGTH, FindingClass.TORN_TAIL):
+        if damage.kind not in _MAYBE_FLIPPED:
             return damage
-        size = min(damage.end_position - damage.position, LARGEST)
+        size = min(damage.end_position - damage.position, LARGEST) + HEADER_SIZE
         if size > self.flip_budget:
             return damage
         self.flip_budget -= size
         available = self.source.read(damage.position, size)
-        length = int.from_bytes(available[8:12], "big", signed=True) + LOG_OVERHEAD
-        flip = find_flip(available[: max(0, length)] if length <= len(available) else b"", available)
-        if flip is None:
+        is_to_end = damage.position + len(available) == self.size
+        found = find_flip(available, is_to_end=is_to_end)
+        if found is None:
             return damage
-        byte = damage.position + flip.byte
+        flip, byte = found.flip, damage.position + found.flip.byte
+        message = f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back"
+        if not found.is_proven:
+            message += f"; but so would chance have it with odds of 1 in {round(1 / found.odds)}"
         return replace(
             damage,
             kind=FindingClass.BIT_FLIP,
             expected=f"byte {byte} to be {available[flip.byte] ^ 1 << flip.bit:#04x}",
             found=f"{available[flip.byte]:#04x}",
-            message=f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back",
+            message=message,
         )
 
     def _add(self, damage: Damage) -> None:

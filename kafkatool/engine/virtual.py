@@ -6,8 +6,9 @@ A file is bytes that are to be written, or a stretch of a file that is there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
@@ -134,12 +135,25 @@ class VirtualDirectory:
         self.files[name] = content
         self._reasons[name] = why
 
+    def path_of(self, name: str) -> str:
+        """Where a file stands that is there now."""
+        content = self.files[name]
+        assert isinstance(content, Stretch)
+        return content.path
+
+    def mend(self, name: str, patches: Mapping[int, int], why: str) -> None:
+        """Have a file written with other bytes at some positions; whoever opens it must get them, too."""
+        content = self.files[name]
+        assert isinstance(content, Stretch)
+        self.files[name] = replace(content, patches=tuple(sorted(patches.items())))
+        self._reasons[name] = why
+
     def cut(self, name: str, size: int, why: str) -> None:
         content = self.files[name]
         if isinstance(content, bytes):
             self.files[name] = content[:size]
         else:
-            self.files[name] = Stretch(content.path, content.start, content.start + size)
+            self.files[name] = content.part(0, size)
         self._reasons[name] = why
 
     def remove(self, name: str, why: str) -> None:

@@ -128,7 +128,7 @@ class Channel:
             if is_bytes(piece):
                 self._send_bytes(memoryview(piece), 0 if is_last else socket.MSG_MORE)
                 self._traffic.other_bytes += len(piece)
-            elif self._uses_sendfile:
+            elif self._uses_sendfile and not _is_mended(cast(FileSlice, piece)):
                 self._send_file(cast(FileSlice, piece))
             else:
                 self._copy(cast(FileSlice, piece))
@@ -189,14 +189,23 @@ class Channel:
         if at_once > _COPIED_WITHOUT_ROOM and not self.try_claim(at_once):
             at_once = _COPIED_WITHOUT_ROOM
         buffer = memoryview(bytearray(at_once))
+        patches = piece.file.patches_in(position, left)
         while left:
             got = os.preadv(piece.file.fd, [buffer[: min(left, at_once)]], position)
             if not got:
                 raise FileShrank(f"{piece.file.path}: ends before byte {position + left}")
+            for at, byte in patches.items():
+                if position <= at < position + got:
+                    buffer[at - position] = byte
             self._send_bytes(buffer[:got], 0)
             self._traffic.by_copy += got
             position += got
             left -= got
+
+
+def _is_mended(piece: FileSlice) -> bool:
+    """Whether bytes of it are not those on the disk: the kernel knows only those."""
+    return bool(piece.file.patches_in(piece.position, piece.size))
 
 
 def _is_on_this_host(sock: socket.socket) -> bool:

@@ -6,13 +6,13 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.source import FileSource, Guest, open_source, read_small_file
+from kafkatool.engine.source import FileSource, Guest, Mending, open_source, read_small_file
 from kafkatool.errors import KafkatoolError
 
 MOST_FILES = 512
@@ -61,8 +61,8 @@ def read_index(raw: bytes) -> OffsetIndex:
 class LogFile:
     """An open log. Whoever holds it may read from it: it is closed when nobody does any more."""
 
-    def __init__(self, path: str) -> None:
-        source = open_source(path, _GUEST)
+    def __init__(self, path: str, guest: Guest = _GUEST) -> None:
+        source = open_source(path, guest)
         assert isinstance(source, FileSource)
         self.path = path
         self.source = source
@@ -74,6 +74,11 @@ class LogFile:
         if self.index is None:
             self.index = read_index(_read_index_file(self.path))
         return self.index
+
+    def patches_in(self, position: int, size: int) -> dict[int, int]:
+        """The bytes of a stretch that are not to be sent as they are on the disk."""
+        patches = self.source.patches
+        return {at: patches[at] for at in patches if position <= at < position + size}
 
     def __del__(self) -> None:
         if hasattr(self, "source"):
@@ -91,7 +96,13 @@ def _read_index_file(path: str) -> bytes:
 class LogFiles:
     """Those used last. Threads share them."""
 
-    def __init__(self, most_files: int = MOST_FILES, most_index_bytes: int = MOST_INDEX_BYTES) -> None:
+    def __init__(
+        self,
+        most_files: int = MOST_FILES,
+        most_index_bytes: int = MOST_INDEX_BYTES,
+        mending: Mending | None = None,
+    ) -> None:
+        self._guest = replace(_GUEST, mending=mending)
         self._most_files = most_files
         self._most_index_bytes = most_index_bytes
         self._open: OrderedDict[str, LogFile] = OrderedDict()
@@ -104,7 +115,7 @@ class LogFiles:
             if found is not None:
                 self._open.move_to_end(path)
                 return found
-        opened = LogFile(path)
+        opened = LogFile(path, self._guest)
         opened.load_index()
         with self._lock:
             found = self._open.setdefault(path, opened)
