@@ -41,6 +41,7 @@ class Advice(Enum):
     # --- plan, and undo -----------------------------------------------------------------------------------
     RECOVER = "kafkatool recover {where}"
     RECOVER_KEEPING = "kafkatool recover --keep-after-damage <DIR> {where}"
+    RECOVER_MENDING = "kafkatool recover --mend-bits {where}"
     RECOVER_NOW = "kafkatool recover --apply {where}"
     REBUILD_INDEX = "kafkatool rebuild-index {where}"
     REBUILD_FORCED = "kafkatool rebuild-index --force {file}"

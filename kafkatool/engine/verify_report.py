@@ -117,6 +117,8 @@ def fix(
         better = None if replicas is None or node_id is None else fetch_again(directory, replicas, node_id)
         if better is not None:
             return better
+        if damage.kind is FindingClass.BIT_FLIP:
+            return Advice.RECOVER_MENDING(where=directory)
         if damage.kind is FindingClass.BAD_MAGIC:  # a recovery keeps the batch
             return Advice.SHOW_RECORDS(file=file)
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:

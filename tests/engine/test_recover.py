@@ -15,6 +15,7 @@ from kafkatool.engine.applying import apply
 from kafkatool.engine.fs import Disk, Files
 from kafkatool.engine.journal import read_journal
 from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.mending import Mender
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovered, Recovering
@@ -550,3 +551,95 @@ def test_a_snapshot_is_read_under_whatever_name_stands_for_its_offset(orders: Pa
     (orders / "-0000000000000000005.snapshot").write_bytes(b"garbled")
     for how in (HOW, CLEAN):
         assert recovered(orders, how).refusal is None
+
+
+# --- flipped bits that are mended -----------------------------------------------------------------------
+
+
+def mended(directory: Path, how: Recovering = HOW) -> Recovered:
+    guest = Guest(cache_keep=True, mending=Mender())
+    return plan_recover(read_partition(str(directory), [], guest), how, guest)
+
+
+def logs_of(directory: Path) -> dict[str, bytes]:
+    return {name: data for name, data in read_tree(directory).items() if name.endswith(".log")}
+
+
+@pytest.mark.parametrize(
+    ("base", "byte", "bit"),
+    [
+        *((60, 100, 0), (60, 8, 0), (60, 10, 1), (60, 11, 7), (60, 16, 0), (60, 16, 6), (60, 17, 5)),
+        *((60, 22, 2), (60, 23, 3), (60, 57, 1), (0, 100, 0), (120, 300, 4)),
+    ],
+)
+def test_a_flipped_bit_is_written_back_nothing_is_cut_and_it_can_be_undone(
+    base: int, byte: int, bit: int, orders: Path
+) -> None:
+    before, path = logs_of(orders), orders / segment_file(base, ".log")
+    data = bytearray(path.read_bytes())
+    start = read_header(data).size
+    data[start + byte] ^= 1 << bit
+    path.write_bytes(data)
+    damaged, looks = read_tree(orders), path.stat()
+    found = mended(orders)
+    assert [one for one in whats(found) if one[0] != "scan"] == [("mend", base)]
+    event = next(event for event in found.events if event.what == "mend")
+    assert (event.position, event.first_offset, event.last_offset) == (start, base + 2, base + 3)
+    assert (found.loses, found.log_end) == (False, 180)
+    assert read_tree(orders) == damaged
+    journal = apply(as_plan(str(orders.parent), [found]), Disk(), Applying(START_MS))
+    assert logs_of(orders) == before
+    assert path.stat().st_mtime_ns == looks.st_mtime_ns
+    assert whats(recovered(orders)) == [("scan", 0), ("scan", 60), ("scan", 120)]
+    undo(read_journal(journal), Disk(), offline=False, now_ms=START_MS)
+    assert read_tree(orders) == damaged
+
+
+def test_a_bit_below_the_recovery_point_is_mended_too(orders: Path) -> None:
+    """A broker would not look there, and every consumer would fail at it."""
+    before = logs_of(orders)
+    flip(orders, 0)
+    how = Recovering(START_MS, recovery_point=130)
+    assert whats(recovered(orders, how)) == [("scan", 120)]
+    apply(as_plan(str(orders.parent), [mended(orders, how)]), Disk(), Applying(START_MS))
+    assert logs_of(orders) == before
+
+
+def test_what_lies_behind_other_damage_is_cut_from_the_mended_log(orders: Path) -> None:
+    whole = (orders / segment_file(60, ".log")).read_bytes()
+    flip(orders, 60)
+    path = orders / segment_file(60, ".log")
+    size = read_header(path.read_bytes()).size
+    data = bytearray(path.read_bytes())
+    data[4 * size + 100 : 4 * size + 120] = bytes(20)
+    path.write_bytes(data)
+    found = mended(orders)
+    assert [one for one in whats(found) if one[0] != "scan"] == [("mend", 60), ("cut", 60), ("delete", 120)]
+    apply(as_plan(str(orders.parent), [found]), Disk(), Applying(START_MS))
+    assert path.read_bytes() == whole[: 4 * size]
+
+
+def test_a_mended_log_survives_a_crash_at_any_moment(memory_path: Path) -> None:
+    """It is old or new, never something between, and with the same command again it is new."""
+    is_cut, number = True, 0
+    while is_cut:
+        directory = write_partition(memory_path / f"disk-{number}", "orders-0", segments=1)
+        log = segment_file(0, ".log")
+        new = (directory / log).read_bytes()
+        flip(directory, 0)
+        old = (directory / log).read_bytes()
+        disk = CrashDisk(directory.parent, stop_at=number)
+        with suppress(PowerCut):
+            apply(as_plan(str(directory.parent), [mended(directory)]), disk, Applying(START_MS))
+        is_cut = disk.is_cut
+        for way, (_name, keep, tear) in enumerate(every_way(number)):
+            left = disk.survivors(memory_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            assert (left / "orders-0" / log).read_bytes() in (old, new), disk.operations
+            plan = as_plan(str(left), [mended(left / "orders-0")])
+            if plan.steps:
+                apply(plan, Disk(), Applying(START_MS))
+            assert (left / "orders-0" / log).read_bytes() == new
+            shutil.rmtree(left)
+        shutil.rmtree(directory.parent)
+        number += 1
+    assert number > 10
