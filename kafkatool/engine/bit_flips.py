@@ -47,6 +47,10 @@ LARGEST = 16 << 20
 MOST_ODDS = 1e-4
 """Of a chance match, without a second proof: a batch of about 50 KiB."""
 
+MENDABLE = "is flipped: the batch is good with it flipped back"
+BY_CHANCE = ", or seems so by chance"
+"""What is said of a flip that is found, and what is added where it is not proven."""
+
 HEALED = "as it stands its records do not decode, with the bit flipped back all of them do"
 GZIP = "the checksum of its gzip stream matches"
 MESSAGES = "every message inside matches a checksum of its own"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from kafkatool.engine.bit_flips import LARGEST, find_flip
+from kafkatool.engine.bit_flips import BY_CHANCE, LARGEST, MENDABLE, find_flip
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.log_facts import LogFacts, join_facts
@@ -31,7 +31,12 @@ MOST_DAMAGES = 10_000
 """Of one log; more are counted, not kept."""
 MOST_EPOCHS = 100_000
 _FLIP_BUDGET = 64 << 20
-_MAYBE_FLIPPED = (FindingClass.BAD_CRC, FindingClass.BAD_LENGTH, FindingClass.TORN_TAIL)
+_MAYBE_FLIPPED = (
+    FindingClass.BAD_CRC,
+    FindingClass.BAD_LENGTH,
+    FindingClass.BAD_MAGIC,
+    FindingClass.TORN_TAIL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,9 +472,11 @@ class LogWalk:
         if found is None:
             return damage
         flip, byte = found.flip, damage.position + found.flip.byte
-        message = f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back"
+        message = f"bit {flip.bit} of byte {byte} {MENDABLE}"
         if not found.is_proven:
-            message += f"; but so would chance have it with odds of 1 in {round(1 / found.odds)}"
+            message += f"{BY_CHANCE}, with odds of 1 in {round(1 / found.odds)}"
+        if damage.kind is FindingClass.BAD_MAGIC:  # a broker keeps the batch: that is worth more to know
+            return replace(damage, message=f"{damage.message}; {message}")
         return replace(
             damage,
             kind=FindingClass.BIT_FLIP,

@@ -95,7 +95,7 @@ class _Judge:
         assert log is not None
         for facts in parts:
             for damage in facts.damages:
-                yield self._finding(at, log.path, damage)
+                yield self._finding(at, log.path, self._bounded(at, facts, damage))
             for kind, damages in (
                 (kinds.OFFSET_INDEX, facts.index_damages),
                 (kinds.TIME_INDEX, facts.time_damages),
@@ -108,7 +108,7 @@ class _Judge:
             segment = self.place.logs[at]
             assert segment.log is not None
             for damage in facts.damages:
-                yield self._finding(at, segment.log.path, damage)
+                yield self._finding(at, segment.log.path, self._bounded(at, facts, damage))
             if facts.more_damages:
                 message = f"{facts.more_damages} more damaged places are not listed"
                 yield self._finding(at, segment.log.path, replace(facts.damages[-1], message=message))
@@ -120,6 +120,36 @@ class _Judge:
             ):
                 for damage in self._judged([*damages], kind, segment):
                     yield self._finding(at, self._sibling(at, kind), damage)
+
+    def _bounded(self, at: int, facts: LogFacts, damage: Damage) -> Damage:
+        """The same damage, with the offsets at stake as far as what lies around it tells them.
+
+        Before the first good batch of a log they begin with its name, behind the last one they end where
+        the next segment begins.
+        """
+        first, last, following = damage.first_offset, damage.last_offset, damage.next_good_offset
+        is_known = first is not None and last is not None
+        if is_known or damage.severity is not Severity.LOSS or at not in self.live:
+            return damage
+        if first is None and facts.start == 0:
+            first = self._lowest(at)
+            following = facts.first_offset if following is None else following
+        if following is None:
+            following = self._base_behind(at)
+        last = None if following is None else following - 1
+        if first is None or (last is not None and last < first):
+            return damage
+        return replace(damage, first_offset=first, last_offset=last, next_good_offset=following)
+
+    def _lowest(self, at: int) -> int:
+        """The first offset that a log may hold."""
+        base, number = self.place.logs[at].base_offset, self.live.index(at)
+        before = self.logs.get(self.live[number - 1]) if number else None
+        return max(base, before.last_offset + 1) if before is not None and before.batches else base
+
+    def _base_behind(self, at: int) -> int | None:
+        number = self.live.index(at) + 1
+        return self.place.logs[self.live[number]].base_offset if number < len(self.live) else None
 
     def _sibling(self, at: int, kind: kinds.FileKind) -> str:
         segment = self.place.logs[at]

@@ -139,6 +139,76 @@ def test_a_flipped_bit_in_a_length_is_named(partition: Path) -> None:
     assert f"byte {3 * SIZE + 10}" in found.damage.message
 
 
+def test_a_flipped_bit_is_mended_by_the_command_that_is_named(partition: Path) -> None:
+    flip(closed(partition, ".log"), 3 * SIZE + 200, 5)
+    assert only(findings(partition)).fix == f"kafkatool recover --mend-bits {partition}"
+
+
+def test_another_replica_is_better_than_a_mended_bit(tmp_path: Path) -> None:
+    log_dir = write_log_dir(tmp_path / "logs", isr=[1, 2])
+    flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200, 5)
+    assert "fetches the partition again from 2" in (only(findings(log_dir)).fix or "")
+
+
+def test_a_flip_that_may_be_chance_is_not_one_to_mend(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    write_segment(directory, 0, [batch(0), batch(1, size=100_000), batch(2)], is_active=True)
+    flip(directory / f"{0:020d}.log", 5000, 1)
+    found = only([one for one in findings(directory) if one.damage.severity is Severity.LOSS])
+    assert found.damage.kind is F.BIT_FLIP
+    assert "or seems so by chance, with odds of 1 in 5" in found.damage.message
+    assert found.fix == f"kafkatool recover --keep-after-damage <DIR> {directory}"
+
+
+def test_a_magic_that_is_one_bit_off_is_one_to_mend(partition: Path) -> None:
+    flip(closed(partition, ".log"), 4 * SIZE + 16, 2)
+    found = only(findings(partition))
+    assert found.damage.kind is F.BAD_MAGIC
+    assert found.fix == f"kafkatool recover --mend-bits {partition}"
+
+
+@pytest.mark.parametrize("edit", ["bits", "length", "zeros"])
+def test_damage_at_the_front_of_a_segment_has_bounds(partition: Path, edit: str) -> None:
+    """From the offset in its name to the next good batch."""
+
+    def damage(data: bytearray) -> None:
+        if edit == "zeros":
+            data[:SIZE] = bytes(SIZE)
+        elif edit == "length":
+            data[8:12] = (7).to_bytes(4, "big")
+        else:
+            data[100:110] = bytes(10)
+
+    change(closed(partition, ".log"), damage)
+    found = only([one for one in findings(partition) if one.damage.severity is Severity.LOSS])
+    damaged = found.damage
+    assert (damaged.first_offset, damaged.last_offset, damaged.next_good_offset) == (
+        SEGMENT,
+        SEGMENT,
+        SEGMENT + 1,
+    )
+
+
+def test_a_segment_without_a_good_batch_has_bounds(partition: Path) -> None:
+    """From the offset in its name to where the next segment begins."""
+    change(closed(partition, ".log"), lambda data: data.__setitem__(slice(None), b"\x55" * len(data)))
+    losses = [one.damage for one in findings(partition) if one.damage.severity is Severity.LOSS]
+    assert {(one.first_offset, one.last_offset) for one in losses} == {(SEGMENT, 2 * SEGMENT - 1)}
+
+
+def test_damage_at_the_end_of_a_closed_segment_ends_where_the_next_one_begins(partition: Path) -> None:
+    change(closed(partition, ".log"), lambda data: data.__setitem__(slice(-SIZE, None), b"\x55" * SIZE))
+    losses = [one.damage for one in findings(partition) if one.damage.severity is Severity.LOSS]
+    assert [(one.first_offset, one.last_offset) for one in losses] == [(2 * SEGMENT - 1, 2 * SEGMENT - 1)]
+
+
+def test_damage_at_the_front_of_the_last_segment_is_open_to_the_end(partition: Path) -> None:
+    change(active(partition, ".log"), lambda data: data.__setitem__(slice(None), b"\x55" * len(data)))
+    losses = [one.damage for one in findings(partition) if one.damage.severity is Severity.LOSS]
+    assert {(one.first_offset, one.last_offset) for one in losses} == {(2 * SEGMENT, None)}
+
+
 def test_two_flipped_bits_are_a_bad_checksum(partition: Path) -> None:
     flip(active(partition, ".log"), 100, 5)
     flip(active(partition, ".log"), 150, 1)
