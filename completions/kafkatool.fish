@@ -139,6 +139,7 @@ complete -c kafkatool -n '__kafkatool_is "cat"' -l follow -d 'Go on when the end
 complete -c kafkatool -n '__kafkatool_is "cat"' -l decoder -x -d 'Have a program decode keys and values: it reads and writes, for each record, key and value, each as int32 length (big-endian, -1 for null) and bytes.'
 complete -c kafkatool -n '__kafkatool_is "cat" "export"' -l all -d 'The whole log: aborted, open, above the high watermark, below the log start, control.'
 complete -c kafkatool -n '__kafkatool_is "cat" "export"' -l high-watermark -x -a 'checkpoint end' -d 'From where on records are hidden; without a checkpoint it is the end of the log.'
+complete -c kafkatool -n '__kafkatool_is "cat" "export" "recover" "serve"' -l mend-bits -d 'Flip a single flipped bit back where checksum, length and every record then agree and chance is ruled out; each such batch is told on stderr.'
 complete -c kafkatool -n '__kafkatool_is "cat" "export"' -l redact -d 'Leave out records of the cluster\'s metadata that hold credentials or secrets.'
 complete -c kafkatool -n '__kafkatool_is "export"' -s o -l output -r -F -d 'A directory, for a file a segment: an interrupted or later run goes on there; or, by its extension, one file.'
 complete -c kafkatool -n '__kafkatool_is "export"' -l format -x -a 'parquet arrow csv ndjson' -d 'By default what the extension of the output says, else parquet; parquet and arrow need the extra `arrow`.'

@@ -66,6 +66,7 @@ CONTRACT = {
     "-v": EVERY,
     "--debug": EVERY,
     "--no-progress": EVERY,
+    "--mend-bits": {"recover", "cat", "export", "serve"},  # the others show the bytes as they are
     "--redact": RECORDS | {"stats"},
     "--apply": CHANGE | {"cache-map"},
     "--offline": CHANGE,

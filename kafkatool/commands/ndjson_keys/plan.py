@@ -33,10 +33,12 @@ ROW_KINDS: dict[str, RowKind] = {
             "which brokers keep and no consumer reads), misnamed (a log that no broker opens by this name); "
             "refuse (the broker does not start), offline (it leaves the log directory out), stray (it sets "
             "the partition aside), promote (a -future copy takes its place), empty (such a copy loses all); "
-            "salvage and unprovable with --keep-after-damage",
-            "position": "byte where the log is cut, or the unreadable batch; for a scan its size",
-            "first_offset": "first offset at stake",
-            "last_offset": "last offset of a good batch that is lost; null where there is none",
+            "salvage and unprovable with --keep-after-damage; mend (a flipped bit is flipped back, so that "
+            "nothing is lost) with --mend-bits",
+            "position": "byte where the log is cut, or the unreadable or mended batch; for a scan its size",
+            "first_offset": "first offset at stake, or of the batch that is mended",
+            "last_offset": "last offset of a good batch that is lost, or of the batch that is mended; null "
+            "where there is none",
             "message": "the same in a sentence",
             "replicas": "nodes that hold the partition, by the newest metadata on the disk; null if unknown",
             "isr": "those of them that were in sync",
