@@ -154,6 +154,8 @@ class VirtualDirectory:
             self.files[name] = content[:size]
         else:
             self.files[name] = content.part(0, size)
+            if content.patches:
+                why = f"{self._why(name)}; {why}"
         self._reasons[name] = why
 
     def remove(self, name: str, why: str) -> None:

@@ -93,7 +93,7 @@ def test_what_is_mended_is_degraded_not_lost(log_dir: Path) -> None:
     assert run("cat", "--mend-bits", "--fail-on", "no_start", str(log_dir)).exit_code == 0
 
 
-def test_cat_finds_ranges_tails_and_standard_input_mended_as_well(log_dir: Path) -> None:
+def test_cat_finds_ranges_tails_and_keys_in_a_mended_log(log_dir: Path) -> None:
     path, byte, bit = damages(log_dir)[-3]
     ways = (("--from", "22", "--to", "43"), ("--tail", "4"), ("--key", "k22"))
     wanted = [run("cat", *words, str(log_dir)).stdout for words in ways]
