@@ -8,10 +8,10 @@ _kafkatool_command() {
         options='--files-from -0 --null --read-as --files --format --compat --print-data-log --deep-iteration --verify-index-only --index-sanity-check --max-message-size --max-bytes --offsets-decoder --transaction-log-decoder --cluster-metadata-decoder --remote-log-metadata-decoder --share-group-state-decoder --skip-record-metadata --key-decoder-class --value-decoder-class --max-batch-size --redact --from --to --key --key-regex --header --producer-id --control --limit --tail --bytes --raw --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'cat')
         arguments=(paths)
-        options='--files-from -0 --null --read-as --format -f --template -Z --print-null --follow --decoder --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
+        options='--files-from -0 --null --read-as --format -f --template -Z --print-null --follow --decoder --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --mend-bits --redact --bytes --fail-on -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache -h --help' ;;
     'export')
         arguments=(paths)
-        options='--files-from -0 --null --read-as -o --output --format --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --redact --bytes --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
+        options='--files-from -0 --null --read-as -o --output --format --from --to --key --key-regex --header --producer-id --control --limit --tail --all --high-watermark --max-batch-size --mend-bits --redact --bytes --fail-on --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'ls')
         arguments=(paths)
         options='--files-from -0 --null --read-as --topics --partitions --segments --files --space --state --sort --reverse --limit --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
@@ -35,7 +35,7 @@ _kafkatool_command() {
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --force --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'recover')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --mend-bits --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'set-aside')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --move-to --describe --metadata --accept-loss --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
@@ -74,7 +74,7 @@ _kafkatool_command() {
         options='--changed --format --raw -q --quiet -v --verbose --no-progress --debug --csv-safe -h --help' ;;
     'serve')
         arguments=(paths)
-        options='--files-from -0 --null --include --rename --high-watermark --last-stable-offset --skip-damage --verify --follow --listen --advertise --insecure --tls-cert --tls-key --tls-client-ca --users --cluster-id --offsets-file --metrics --no-sendfile --max-connections --max-connections-per-address --max-request --max-memory --idle-timeout --list --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
+        options='--files-from -0 --null --include --rename --high-watermark --last-stable-offset --skip-damage --mend-bits --verify --follow --listen --advertise --insecure --tls-cert --tls-key --tls-client-ca --users --cluster-id --offsets-file --metrics --no-sendfile --max-connections --max-connections-per-address --max-request --max-memory --idle-timeout --list --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'completion')
         arguments=('words:bash zsh fish')
         options='-q --quiet -v --verbose --no-progress --debug -h --help' ;;
