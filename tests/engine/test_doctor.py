@@ -333,16 +333,20 @@ def test_directories_are_put_together_by_owner_and_a_partition_is_no_broker(tmp_
 
 
 @pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("lost", [None, OTHER_ID])
 def test_a_configured_directory_that_is_missing_or_empty_stops_a_kraft_node(
-    tmp_path: Path, is_made: bool
+    log_dir: Path, tmp_path: Path, is_made: bool, lost: str | None
 ) -> None:
-    one, two = make(tmp_path / "a"), tmp_path / "b"
+    """It is to be formatted only where the metadata proves that no partition is in it."""
+    (log_dir / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id=c\ndirectory.id={TOPIC_ID}\n")
+    rebuilt_metadata(log_dir, [1], [lost or TOPIC_ID, TOPIC_ID, TOPIC_ID])
     if is_made:
-        two.mkdir()
-    found = configured(tmp_path, one, two, node_id="7")
+        (tmp_path / "b").mkdir()
+    found = configured(tmp_path, log_dir, tmp_path / "b")
     assert found.verdict is Verdict.NO_START
-    assert found.chart.findings[0].fix is not None
-    assert "kafka-storage.sh format --ignore-formatted" in found.chart.findings[0].fix
+    (finding,) = [one for one in found.chart.findings if one.file == str(tmp_path / "b")]
+    assert (finding.fix is None) == (lost is not None)
+    assert ("mount its volume" in finding.damage.message) == (lost is not None)
 
 
 def test_all_directories_of_a_configuration_may_be_missing(tmp_path: Path) -> None:

@@ -79,6 +79,18 @@ def _missing_partitions(broker: Broker, start: BrokerStart) -> Iterator[Symptom]
             yield _missing(home, (topic, number), replicas, node)
 
 
+def no_directory_is_lost(broker: Broker, start: BrokerStart) -> bool:
+    """Whether the metadata proves that every partition of the broker is in a directory that is here."""
+    view, node = start.cluster, broker.node_id
+    if node is None or not (view.is_known and view.is_complete):
+        return False
+    here = {one.meta.directory_id for one in broker.log_dirs if one.meta is not None}
+    wanted = {
+        replicas.directory_of(node) for replicas in view.partitions.values() if node in replicas.replicas
+    }
+    return wanted <= here
+
+
 def _home(broker: Broker, replicas: Replicas, node: int) -> LogDir | None:
     """The directory that should have it; None where that is not among those that were read."""
     if node not in replicas.replicas:

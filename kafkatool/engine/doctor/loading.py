@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
-from kafkatool.engine.doctor.absences import absence_symptoms
+from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
 from kafkatool.engine.doctor.advice import for_the_top, format_directory
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import Case
@@ -90,10 +90,14 @@ class Loading:
                 continue
             is_kraft = self._broker.setting("process.roles") is not None
             text = f"{why}: there is no meta.properties: a KRaft node does not start without it"
+            is_new = no_directory_is_lost(self._broker, self._start)
+            if not is_new:
+                text += "; mount its volume: the cluster may count on what it holds"
             damage = state_damage(
                 FindingClass.MISSING_FILE, text, "a log directory", why, severity=Severity.NO_START
             )
-            finding = Finding(path, None, None, damage, format_directory(self._broker))
+            advice = format_directory(self._broker) if is_new else None
+            finding = Finding(path, None, None, damage, advice)
             if is_kraft:
                 self._chart.symptoms.append(Symptom(finding, Effect.REFUSE, path))
 
