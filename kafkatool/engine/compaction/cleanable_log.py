@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from kafkatool.engine.extent import first_timestamp
 from kafkatool.engine.findings import Damage
-from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.partition_walk import SegmentLog
+from kafkatool.engine.producer_replay import ReplayStops, indexed_position, replay_producers
+from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.engine.remote import list_names, status
-from kafkatool.engine.scan import Batch, Run, scan, scan_runs
+from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, open_source, read_small_file
-from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index, txn_index
-from kafkatool.format.batch import BatchHeader, read_header
-from kafkatool.format.columns import read_batch_columns
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import read_snapshot
 from kafkatool.format.txn_index import AbortedTxn
 
 _LOG = re.compile(r"(\d{20})\.log")
@@ -69,10 +63,13 @@ class SourceSegment:
         """That of the records, or of the file where they have none."""
         return self.last_time_entry_ms if self.last_time_entry_ms >= 0 else self.modified_ms
 
+    @property
+    def as_log(self) -> SegmentLog:
+        return SegmentLog(self.base_offset, self.path)
+
     def position_of(self, offset: int, guest: Guest) -> int:
         """Where the index says to begin to look for an offset."""
-        index = _read_index(self.path, "index", guest)[: self.offset_index_size]
-        return offset_index.lookup(index, self.base_offset, offset).position
+        return indexed_position(self.as_log, offset, guest)
 
     def next_offset(self, guest: Guest) -> int:
         """The offset behind the last batch, by the last index entry and a walk from there."""
@@ -129,18 +126,6 @@ class CleanableLog:
                     return found
         return found
 
-    def timestamp_at(self, offset: int, guest: Guest) -> int | None:
-        """When the batch with an offset was begun, by its records; None where it is not there any more."""
-        for segment in reversed(self.segments):
-            if segment.base_offset > offset:
-                continue
-            with open_source(segment.path, guest) as source:
-                for item in scan(source, segment.position_of(offset, guest), chain=True):
-                    if isinstance(item, Batch) and item.header.last_offset >= offset:
-                        return first_timestamp(item.header)
-            break
-        return None
-
     def active_producers(self, now_ms: int) -> dict[int, LastRecord]:
         """Those whose last batch must stay, for as long as a broker remembers them."""
         self.producers.expire(now_ms)
@@ -171,8 +156,13 @@ def open_cleanable(
         source_segment(os.path.join(directory, segment_file(base, ".log")), guest) for base in bases
     )
     start = max(bases[0], log_start or 0)
-    snapshots = sorted((int(match[1]) for match in map(_SNAPSHOT.fullmatch, names) if match), reverse=True)
-    states, end = _replayed(directory, segments, snapshots, start, now_ms, guest)
+    snapshots = {
+        int(match[1]): os.path.join(directory, match[0]) for match in map(_SNAPSHOT.fullmatch, names) if match
+    }
+    try:
+        states, end = replay_producers([one.as_log for one in segments], snapshots, start, now_ms, guest)
+    except ReplayStops as error:
+        raise CleanerStops(error.path, error.position, error.reason) from None
     watermark = end if high_watermark is None else max(start, min(high_watermark, end))
     unstable = states.first_unstable_offset(watermark)
     stable = watermark if unstable is None else min(unstable, watermark)
@@ -205,73 +195,3 @@ def _read_index(path: str, extension: str, guest: Guest) -> bytes:
         return read_small_file(path.removesuffix("log") + extension, guest)
     except FileNotFoundError:
         return b""
-
-
-def _replayed(
-    directory: str,
-    segments: tuple[SourceSegment, ...],
-    snapshots: Iterable[int],
-    start: int,
-    now_ms: int,
-    guest: Guest,
-) -> tuple[ProducerStates, int]:
-    """The producers at the end of the log, and where that is."""
-    states = ProducerStates()
-    states.clear(start)
-    for offset in snapshots:
-        try:
-            rows = read_snapshot(
-                read_small_file(os.path.join(directory, segment_file(offset, ".snapshot")), guest)
-            )
-        except (FormatError, FileNotFoundError):
-            continue
-        if offset > start:
-            states.load(rows, offset, now_ms)
-            break
-    end = _replay(states, segments, guest)
-    return states, end
-
-
-def _replay(states: ProducerStates, segments: tuple[SourceSegment, ...], guest: Guest) -> int:
-    """Count all batches behind the state; the offset behind the last one."""
-    known, end = states.end_offset, segments[-1].base_offset
-    floor = max((one.base_offset for one in segments if one.base_offset <= known), default=0)
-    for segment in segments:
-        if segment.base_offset < floor:
-            continue
-        with open_source(segment.path, guest) as source:
-            for item in scan_runs(source, segment.position_of(known, guest), chain=True):
-                if isinstance(item, Damage):
-                    # A broker cuts its last segment at a batch that it cannot prove, and no other.
-                    if item.ends_chain or segment is segments[-1]:
-                        break
-                    continue
-                last, batches = _of_producers(item, known)
-                end = max(end, last + 1)
-                for position, header, data in batches:
-                    try:
-                        states.replay(state_batch(header, data))
-                    except (LogRefusal, FormatError) as error:
-                        raise CleanerStops(segment.path, position, str(error)) from None
-    return end
-
-
-_Placed = tuple[int, BatchHeader, bytes | memoryview]
-"""A batch and its position."""
-
-
-def _of_producers(item: Run | Batch, known: int) -> tuple[int, list[_Placed]]:
-    """The last offset, and the batches of producers with ids that reach to offset `known`."""
-    if isinstance(item, Batch):
-        header, last = item.header, item.header.last_offset
-        if isinstance(header, BatchHeader) and header.producer_id >= 0 and last >= known:
-            return last, [(item.position, header, item.data or b"")]
-        return last, []
-    run, window = item, memoryview(item.window)
-    columns = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
-    rows = np.flatnonzero((columns.producer_id >= 0) & (columns.last_offset >= known)).tolist()
-    found: list[_Placed] = []
-    for position, size in zip(columns.position[rows].tolist(), columns.size[rows].tolist(), strict=True):
-        start = position - run.position + run.start
-        found.append((position, read_header(window, start), window[start : start + size]))
-    return int(columns.last_offset[-1]), found

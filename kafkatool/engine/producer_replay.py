@@ -1,0 +1,107 @@
+"""Replay the producers of a partition on the disk: the newest good snapshot, and the batches after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kafkatool.engine.findings import Damage
+from kafkatool.engine.partition_walk import SegmentLog
+from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.refusals import LogRefusal
+from kafkatool.engine.scan import Batch, Run, scan_runs
+from kafkatool.engine.source import Guest, open_source, read_small_file
+from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.format import offset_index
+from kafkatool.format.batch import BatchHeader, read_header
+from kafkatool.format.columns import read_batch_columns
+from kafkatool.format.producer_snapshot import read_snapshot
+
+
+class ReplayStops(KafkatoolError):
+    """A batch that no broker would have taken from its producer, or a marker that cannot be read."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+def replay_producers(
+    segments: Sequence[SegmentLog],
+    snapshots: Mapping[int, str],
+    start: int,
+    now_ms: int | None,
+    guest: Guest,
+) -> tuple[ProducerStates, int]:
+    """The producers at the end of the log, and where that is; raise ReplayStops.
+
+    `snapshots` are the paths of producer snapshots by their offsets. Without `now_ms` no producer expires.
+    """
+    states = ProducerStates()
+    states.clear(start)
+    for offset in sorted(snapshots, reverse=True):
+        try:
+            rows = read_snapshot(read_small_file(snapshots[offset], guest))
+        except (FormatError, FileNotFoundError):
+            continue
+        if offset > start:
+            states.load(rows, offset, now_ms)
+            break
+    return states, _replay(states, segments, guest)
+
+
+def indexed_position(log: SegmentLog, offset: int, guest: Guest) -> int:
+    """Where the index of a segment says to begin to look for an offset; 0 where there is none."""
+    try:
+        index = read_small_file(log.path.removesuffix("log") + "index", guest)
+    except FileNotFoundError:
+        return 0
+    return offset_index.lookup(index[: offset_index.entries_end(index)], log.base_offset, offset).position
+
+
+def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest) -> int:
+    """Count all batches after the state; the offset after the last one."""
+    known, end = states.end_offset, segments[-1].base_offset
+    floor = max((one.base_offset for one in segments if one.base_offset <= known), default=0)
+    for segment in segments:
+        if segment.base_offset < floor:
+            continue
+        with open_source(segment.path, guest) as source:
+            for item in scan_runs(source, indexed_position(segment, known, guest), chain=True):
+                if isinstance(item, Damage):
+                    # A broker cuts its last segment at a batch that it cannot prove, and no other.
+                    if item.ends_chain or segment is segments[-1]:
+                        break
+                    continue
+                last, batches = _of_producers(item, known)
+                end = max(end, last + 1)
+                for position, header, data in batches:
+                    try:
+                        states.replay(state_batch(header, data))
+                    except (LogRefusal, FormatError) as error:
+                        raise ReplayStops(segment.path, position, str(error)) from None
+    return end
+
+
+_Placed = tuple[int, BatchHeader, bytes | memoryview]
+"""A batch and its position."""
+
+
+def _of_producers(item: Run | Batch, known: int) -> tuple[int, list[_Placed]]:
+    """The last offset, and the batches of producers with ids that reach to offset `known`."""
+    if isinstance(item, Batch):
+        header, last = item.header, item.header.last_offset
+        if isinstance(header, BatchHeader) and header.producer_id >= 0 and last >= known:
+            return last, [(item.position, header, item.data or b"")]
+        return last, []
+    run, window = item, memoryview(item.window)
+    columns = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
+    rows = np.flatnonzero((columns.producer_id >= 0) & (columns.last_offset >= known)).tolist()
+    found: list[_Placed] = []
+    for position, size in zip(columns.position[rows].tolist(), columns.size[rows].tolist(), strict=True):
+        start = position - run.position + run.start
+        found.append((position, read_header(window, start), window[start : start + size]))
+    return int(columns.last_offset[-1]), found
