@@ -26,7 +26,7 @@ def read_group_offsets(partitions: Iterable[Partition], guest: Guest) -> GroupOf
     for partition in partitions:
         if partition.topic != TOPIC or partition.state is not PartitionState.ACTIVE:
             continue
-        for key, value in newest_values(partition, guest)[1].items():
+        for key, value in newest_values(partition, guest).values.items():
             row = decode_row(Decoder.OFFSETS, key, value)
             name, commit = cast(Any, row.get("key")), cast(Any, row.get("value"))
             if row.get("type") in ("OffsetCommit", "LegacyOffsetCommit") and name and commit:

@@ -12,15 +12,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from kafkatool.engine.broker_dirs import NearbyLogDirs
+from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.batch import CONTROL_MASK, BatchHeader
+from kafkatool.format.batch import CONTROL_MASK, MAX_INT32, BatchHeader
 from kafkatool.format.columns import RecordColumns, RecordDecoder
+from kafkatool.format.release import Release
 from kafkatool.format.schema import Decoder, decode_row
 
 TOPIC = "__transaction_state"
+DEFAULT_PARTITIONS = 50
+"""As `transaction.state.log.num.partitions` is by default, where no metadata says how many there are."""
+UNFINISHED = (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED, FindingClass.IN_FLIGHT)
+"""How a log ends that is being written, or that no broker has closed: nothing is lost with these."""
 # Far more than a cluster has. Those that are met later are not taken, so that no log can fill the memory.
 MOST_IDS = 1_000_000
 
@@ -32,6 +39,37 @@ class TransactionalId(NamedTuple):
     producer_epoch: int
     state: str
     last_update_ms: int
+    producer_id: int = -1
+    timeout_ms: int = -1
+    start_ms: int = -1
+    partitions: frozenset[tuple[str, int]] = frozenset()
+    """Those of its transaction, until the coordinator knows that all have their markers."""
+    version: int = 0
+    """The protocol of its last transaction: from 2 on every transaction has an epoch of its own."""
+
+    @property
+    def is_two_phase(self) -> bool:
+        """Whether only its own client ends it: a coordinator never aborts such a one for its age."""
+        return self.timeout_ms == MAX_INT32
+
+
+class KnownIds(NamedTuple):
+    """What some partitions of `__transaction_state` hold."""
+
+    ids: dict[int, TransactionalId]
+    """By producer id."""
+    whole: frozenset[int]
+    """The partitions of which everything was read: what they do not have is not there."""
+
+
+class CoordinatorState(NamedTuple):
+    """What the coordinators' partitions on some disks know."""
+
+    ids: dict[int, TransactionalId]
+    missing: tuple[int, ...]
+    """Partitions of `__transaction_state` that are not here, not whole, or from a replica out of sync."""
+    release: Release | None = None
+    """As the cluster's metadata says; the brokers may be newer."""
 
 
 class TransactionalIds:
@@ -42,19 +80,45 @@ class TransactionalIds:
 
     def __init__(self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest) -> None:
         self._nearby, self._guest = NearbyLogDirs(log_dirs, paths, guest), guest
-        self._read: dict[frozenset[str], dict[int, TransactionalId]] = {}
+        self._read: dict[frozenset[str], CoordinatorState] = {}
 
-    def near(self, log_dir: LogDir) -> dict[int, TransactionalId]:
-        """By producer id, all that a log directory and the others of its cluster and its broker know."""
-        log_dirs = self._nearby.of(log_dir)
+    def log_dirs_near(self, log_dir: LogDir) -> list[LogDir]:
+        """A log directory and the others of its cluster and its broker."""
+        return self._nearby.of(log_dir)
+
+    def near(self, log_dir: LogDir) -> CoordinatorState:
+        """All that a log directory and the others of its cluster and its broker know."""
+        log_dirs = self.log_dirs_near(log_dir)
         key = frozenset(os.path.realpath(one.path) for one in log_dirs)
         if key not in self._read:
-            partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
-            self._read[key] = read_transactional_ids(partitions, self._guest)
+            self._read[key] = read_coordinator_state(log_dirs, self._guest)
         return self._read[key]
 
 
-def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> dict[int, TransactionalId]:
+def read_coordinator_state(log_dirs: Sequence[LogDir], guest: Guest) -> CoordinatorState:
+    """What the coordinators of these directories know, and which of their partitions are not here."""
+    partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
+    known = read_transactional_ids(partitions, guest)
+    metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+    cluster = read_cluster_view(metadata, guest)
+    in_sync = {number for number in known.whole if _is_in_sync(number, log_dirs, cluster)}
+    numbers = {number for topic_id, number in cluster.partitions if cluster.topic_ids.get(topic_id) == TOPIC}
+    missing = sorted((numbers or set(range(DEFAULT_PARTITIONS))) - in_sync)
+    return CoordinatorState(known.ids, tuple(missing), cluster.release)
+
+
+def _is_in_sync(number: int, log_dirs: Sequence[LogDir], cluster: ClusterView) -> bool:
+    """Whether one of the copies here is of a node in sync; where nobody knows, they are taken to be."""
+    replicas = cluster.replicas_of(TOPIC, None, number)
+    holders = [
+        None if one.meta is None else one.meta.node_id
+        for one in log_dirs
+        if any((each.topic, each.partition) == (TOPIC, number) for each in one.partitions)
+    ]
+    return replicas is None or any(node is None or node in replicas.isr for node in holders)
+
+
+def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> KnownIds:
     """By producer id, what the transaction state among these partitions holds; damage is passed over.
 
     Of several copies of a partition the one that reaches furthest counts. A producer id that a transactional
@@ -66,11 +130,16 @@ def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> dic
             copies[partition.partition].append(partition)
     found: dict[int, TransactionalId] = {}
     others: dict[int, TransactionalId] = {}
-    for alike in copies.values():
-        _end, values = max((newest_values(one, guest) for one in alike), key=lambda read: read[0])
-        for key, value in values.items():
+    whole: set[int] = set()
+    for number, alike in copies.items():
+        newest = max((newest_values(one, guest) for one in alike), key=lambda read: read.last_offset)
+        if newest.is_whole and number is not None:
+            whole.add(number)
+        for key, value in newest.values.items():
             _take(key, value, found, others)
-    return {**others, **found}
+    if len(found) >= MOST_IDS:
+        whole.clear()  # some were not taken: that an id is not among these proves nothing
+    return KnownIds({**others, **found}, frozenset(whole))
 
 
 def _take(
@@ -85,6 +154,11 @@ def _take(
         row["producerEpoch"],
         str(row.get("transactionStatusName", row["transactionStatus"])),
         row["transactionLastUpdateTimestampMs"],
+        row["producerId"],
+        row["transactionTimeoutMs"],
+        row["transactionStartTimestampMs"],
+        _partitions(row),
+        row.get("clientTransactionVersion", 0),
     )
     found[row["producerId"]] = one
     for field in ("previousProducerId", "nextProducerId"):
@@ -92,22 +166,42 @@ def _take(
             others[row[field]] = one
 
 
-def newest_values(partition: Partition, guest: Guest) -> tuple[int, dict[bytes, bytes]]:
-    """The last offset of a partition, and the newest value of each key, which are few of all records."""
+def _partitions(row: dict[str, Any]) -> frozenset[tuple[str, int]]:
+    listed = row.get("transactionPartitions") or ()
+    return frozenset((str(one["topic"]), number) for one in listed for number in one["partitionIds"])
+
+
+class NewestValues(NamedTuple):
+    """The newest value of each key, which are few of all records."""
+
+    last_offset: int
+    values: dict[bytes, bytes]
+    is_whole: bool
+    """Whether no record was passed over because of damage; what was being written does not count."""
+
+
+def newest_values(partition: Partition, guest: Guest) -> NewestValues:
+    """What a compacted partition comes to."""
     last_offset, values = -1, dict[bytes, bytes]()
-    decoder = RecordDecoder()
+    decoder, losses = RecordDecoder(), list[str]()
     for segment in partition.live_segments:
         if segment.log is None:
             continue
-        for columns in record_columns(segment.log.path, decoder, guest):
+        for columns in record_columns(segment.log.path, decoder, guest, losses):
             if len(columns):
                 last_offset = max(last_offset, int(columns.offset[-1]))
                 _update(values, columns)
-    return last_offset, values
+    return NewestValues(last_offset, values, not losses)
 
 
-def record_columns(path: str, decoder: RecordDecoder, guest: Guest) -> Iterator[RecordColumns]:
-    """The records of a log, those of good batches; a log that cannot be read ends where that is."""
+def record_columns(
+    path: str, decoder: RecordDecoder, guest: Guest, losses: list[str] | None = None
+) -> Iterator[RecordColumns]:
+    """The records of a log, those of good batches; a log that cannot be read ends where that is.
+
+    What could not be read is said in `losses`.
+    """
+    losses = [] if losses is None else losses
     try:
         with open_source(path, guest) as source:
             for item in scan_runs(source):
@@ -118,10 +212,16 @@ def record_columns(path: str, decoder: RecordDecoder, guest: Guest) -> Iterator[
                     window = bytes(item.data or b"")
                     pieces = decoder.decode(window, 0, len(window), item.position)
                 else:
+                    if not (isinstance(item, Damage) and item.kind in UNFINISHED):
+                        losses.append(f"{path} at byte {item.position}")
                     continue
-                yield from (piece for piece in pieces if isinstance(piece, RecordColumns))
-    except (FileNotFoundError, KafkatoolError):
-        return
+                for piece in pieces:
+                    if isinstance(piece, RecordColumns):
+                        yield piece
+                    else:
+                        losses.append(path)
+    except (FileNotFoundError, KafkatoolError) as error:
+        losses.append(f"{path}: {error}")
 
 
 def _update(values: dict[bytes, bytes], columns: RecordColumns) -> None:

@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures" / "transaction-state"
 
 def read(*log_dirs: Path) -> dict[int, TransactionalId]:
     partitions = [one for path in log_dirs for one in read_log_dir(str(path)).partitions]
-    return read_transactional_ids(partitions, GUEST)
+    return read_transactional_ids(partitions, GUEST).ids
 
 
 def names(*log_dirs: Path) -> dict[int, str]:
@@ -35,7 +35,8 @@ def test_the_newest_record_of_each_id_counts_and_a_tombstone_takes_it_away(tmp_p
     write_states(tmp_path, [state("a", 4, producerEpoch=7), state("d", 5, version=0)], base=4)
     write_states(tmp_path, [state("e", 6)], number=1)
     assert names(tmp_path) == {4: "a", 3: "c", 5: "d", 6: "e"}
-    assert read(tmp_path)[4] == TransactionalId("a", 7, "Ongoing", TIME)
+    users = frozenset({("users", 0)})
+    assert read(tmp_path)[4] == TransactionalId("a", 7, "Ongoing", TIME, 4, 60_000, TIME, users)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
@@ -103,8 +104,8 @@ def test_other_directories_of_the_cluster_are_asked_and_those_of_another_are_not
         write_states(tmp_path / name, [state(name, 1 + number)], number=number)
     mine, of_same, foreign = (log_dir(tmp_path / name, name.replace("b", "a")) for name in "abc")
     ids = TransactionalIds([mine, of_same, foreign], [], GUEST)
-    assert set(ids.near(mine)) == {1, 2}
-    assert set(ids.near(foreign)) == {3}
+    assert set(ids.near(mine).ids) == {1, 2}
+    assert set(ids.near(foreign).ids) == {3}
     assert ids.near(of_same) is ids.near(mine)
 
 
@@ -114,8 +115,8 @@ def test_the_directories_of_its_configuration_are_asked_too(tmp_path: Path) -> N
     server = tmp_path / "server.properties"
     server.write_text(f"log.dirs={tmp_path / 'a'},{tmp_path / 'b'},{tmp_path / 'gone'}\n")
     mine, stranger = log_dir(tmp_path / "a"), log_dir(tmp_path / "c")
-    assert set(TransactionalIds([mine], [str(server)], GUEST).near(mine)) == {1, 2}
-    assert set(TransactionalIds([stranger], [str(server)], GUEST).near(stranger)) == set()
+    assert set(TransactionalIds([mine], [str(server)], GUEST).near(mine).ids) == {1, 2}
+    assert set(TransactionalIds([stranger], [str(server)], GUEST).near(stranger).ids) == set()
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
