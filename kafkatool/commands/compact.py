@@ -143,14 +143,15 @@ class _Work:
         from kafkatool.commands.compact_telling import Asking, Telling
         from kafkatool.commands.plan_rows import name_leftovers
         from kafkatool.engine.compaction.key_room import KeyRoom
-        from kafkatool.engine.transactional_ids import TransactionalIds
+        from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 
         log_dirs = [home.log_dir for home in found.homes]
-        ids = TransactionalIds(log_dirs, [*self._named, self._broker.config or ""], self._guest)
+        paths, at_ms = [*self._named, self._broker.config or ""], self._at_ms if self._broker.at else None
+        verdicts = TransactionVerdicts(log_dirs, paths, self._guest, at_ms)
         is_all_counted = self._how.key is None and self._how.top is None
         self._room = KeyRoom(memory, is_all_counted=is_all_counted)
         self._guest = self._guest.one_of(pool.count)
-        asking = Asking(self._at_ms, self._guest, ids)
+        asking = Asking(self._at_ms, self._guest, verdicts)
         self._telling = Telling(asking, self._talk, self._fmt, self._bytes_as)
         columns = STAGE_COLUMNS if self._how.key is not None else PASS_COLUMNS
         with rows(self._fmt, WASTE_COLUMNS if self._how.top else columns, raw=self._raw) as out:

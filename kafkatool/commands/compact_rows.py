@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkatool.commands.render import Column, Look, Row, human_duration, human_size, iso_time
+from kafkatool.commands.render import Column, Look, Row, human_duration, human_size
 from kafkatool.engine.advice import Advice
 from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound
 from kafkatool.format.kernel.verdicts import Fate
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.passes import Pass
     from kafkatool.engine.compaction.waste import Waste
     from kafkatool.engine.logdir import Partition
-    from kafkatool.engine.source import Guest
-    from kafkatool.engine.transactional_ids import TransactionalId
 
 PASS_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -227,43 +225,6 @@ def waste_rows(partition: Partition, waste: Waste, most: int, show: Callable[[by
         for one in waste.keys.top(most)
     ]
     return [*prefixes, *keys]
-
-
-def open_transactions(
-    partition: Partition, log: CleanableLog, at_ms: int, ids: dict[int, TransactionalId], guest: Guest
-) -> list[Row]:
-    """The open transactions, the one that holds the last stable offset first."""
-    found: list[Row] = []
-    for first, producer_id in sorted(log.producers.open_transactions.items()):
-        producer = log.producers.producers[producer_id]
-        begun_ms = log.timestamp_at(first, guest)
-        found.append(
-            {
-                "producer_id": producer_id,
-                "producer_epoch": producer.epoch,
-                "transactional_id": ids[producer_id].name if producer_id in ids else None,
-                "first_offset": first,
-                "first_timestamp_ms": begun_ms,
-                "last_timestamp_ms": producer.last_timestamp_ms,
-                "age_ms": max(0, at_ms - (producer.last_timestamp_ms if begun_ms is None else begun_ms)),
-                "fix": Advice.ABORT_TRANSACTION(
-                    topic=partition.topic, partition=partition.partition, offset=first
-                ),
-            }
-        )
-    return found
-
-
-def transaction_sentence(name: str, txn: Row) -> str:
-    whose = f"producer {txn['producer_id']}, epoch {txn['producer_epoch']}"
-    if txn["transactional_id"] is not None:
-        whose += f", transactional id {txn['transactional_id']!r}"
-    return (
-        f"{name}: the transaction of {whose}, is open "
-        f"since offset {txn['first_offset']}, for {human_duration(int(str(txn['age_ms'])))}, its last batch "
-        f"is of {iso_time(int(str(txn['last_timestamp_ms'])))}: nothing behind it is cleaned; "
-        f"to end it: {txn['fix']}"
-    )
 
 
 def range_sentence(name: str, dirty: DirtyRange, cleaner: Cleaner) -> str:

@@ -10,16 +10,15 @@ from kafkatool.commands.compact_rows import (
     for_people,
     group_sentences,
     map_sentence,
-    open_transactions,
     pass_row,
     range_row,
     range_sentence,
     stage_row,
-    transaction_sentence,
     waste_rows,
 )
 from kafkatool.commands.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
 from kafkatool.commands.setting_rows import setting_row, settings_sentence
+from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
 from kafkatool.engine.settings import Origin
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.settings import Setting, TopicSettings
     from kafkatool.engine.source import Guest
-    from kafkatool.engine.transactional_ids import TransactionalIds
+    from kafkatool.engine.transaction_verdicts import JudgedTransaction, TransactionVerdicts
 
 # What --apply must be sure of.
 DECISIVE = (
@@ -68,7 +67,7 @@ class Asking(NamedTuple):
 
     at_ms: int
     guest: Guest
-    ids: TransactionalIds
+    verdicts: TransactionVerdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,8 @@ class Telling:
     def passes(self, home: Home, one: Asked, done: Compacted, out: Rows) -> None:
         named, name, cleaner = one.named, one.named.partition.directory, one.cleaner
         self._talk.note(range_sentence(name, done.dirty, cleaner))
-        transactions = self._open_transactions(home, named, done.before)
+        judged = self._open_transactions(home, named, done.before)
+        transactions = list(map(transaction_row, judged))
         if not done.passes:
             row = range_row(
                 named.partition, done.before, done.dirty, self._asking.at_ms, cleaner, transactions
@@ -117,17 +117,20 @@ class Telling:
             for words in group_sentences(name, row) if self._talk.verbose else ():
                 self._talk.note(words)
         if self._fmt is not Format.ndjson:
-            self._warn_of_transactions(named, transactions)
+            self._warn_of_transactions(named, judged)
 
-    def _open_transactions(self, home: Home, named: NamedPartition, log: CleanableLog) -> list[Row]:
-        # The state of all transactions may be large: it is read only where there is one to name.
-        is_any = bool(log.producers.open_transactions)
-        ids = self._asking.ids.near(home.log_dir) if is_any else {}
-        return open_transactions(named.partition, log, self._asking.at_ms, ids, self._asking.guest)
+    def _open_transactions(
+        self, home: Home, named: NamedPartition, log: CleanableLog
+    ) -> list[JudgedTransaction]:
+        from kafkatool.engine.open_transactions import open_transactions_of
 
-    def _warn_of_transactions(self, named: NamedPartition, transactions: list[Row]) -> None:
-        for txn in transactions:
-            self._talk.warn(transaction_sentence(named.partition.directory, txn))
+        found = open_transactions_of(named.partition, log.producers, log.log_end, self._asking.guest)
+        return self._asking.verdicts.of(home.log_dir, found)
+
+    def _warn_of_transactions(self, named: NamedPartition, judged: list[JudgedTransaction]) -> None:
+        for one in judged:
+            words = transaction_sentence(one, "nothing after it is cleaned")
+            self._talk.warn(f"{named.partition.directory}: {words}")
 
     def key(self, named: NamedPartition, log: CleanableLog, life: KeyLife, out: Rows) -> None:
         life.look_at_the_rest(log, self._asking.guest)

@@ -163,11 +163,13 @@ class _Work:
         guest, judged_by = self._guest, self._judged_by
         broker = BrokerOptions(config=judged_by.config, kafka_version=judged_by.kafka_version)
         expansion, given = where.expand(), judged_by.settings or []
+        now_ms = _now(judged_by.now)
         request = GatheringRequest(
-            _now(judged_by.now),
+            now_ms,
             Request(deep=self._deep, sample=part, guest=guest),
             lambda home, found: broker.sources(home, found, expansion.named, given, guest),
             ahead_ms,
+            at_ms=None if judged_by.now is None else now_ms,
         )
         run = Gathering(expansion.targets, request)
         run.summary.failures += expansion.problems

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kafkatool.commands.render import human_size
 from kafkatool.commands.verify_rows import offsets_text
 from kafkatool.engine.advice import is_a_plan
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.trouble import Trouble
 from kafkatool.engine.verify_report import Finding
@@ -89,6 +89,9 @@ def _sentence(severity: Severity, troubles: list[Trouble], run: Gathering) -> st
         why = f"{worst.name}: {worst.worst.damage.message}"
         return f"A broker would refuse to start, or drop a log, because of {why}."
     rest = f" and {counted(len(of_it) - 1, 'other')}" if len(of_it) > 1 else ""
+    if worst.worst.damage.kind is FindingClass.OPEN_TRANSACTION:
+        why = f"{worst.name}{rest}: {worst.worst.damage.message}"
+        return f"No record is lost, but readers of committed records do not get on in {why}."
     what = "files that a broker has to rebuild, or stumbles over"
     return f"No record is lost, but not all is in order in {worst.name}{rest}: {what}."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
     from kafkatool.engine.source import Guest
+    from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 
 EPILOG = epilog(
     {
@@ -78,8 +79,11 @@ def serve(
     if not catalog.topics:
         raise UsageError("there is nothing to serve here")
     if only_list:
+        from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+
         with rows(fmt, COLUMNS, raw=raw) as writer:
-            shown_rows = [_row(one) for one in catalog.partitions()]
+            verdicts = TransactionVerdicts([home.log_dir for home in found.homes], expansion.named, guest)
+            shown_rows = [_row(one, verdicts, guest) for one in catalog.partitions()]
             for row in shown_rows:
                 writer.write(row)
         is_whole = all(row["log_end_offset"] is not None for row in shown_rows) and not found.unread
@@ -115,7 +119,7 @@ def _refuse_inside(path: str, found: Found) -> None:
             raise Refused(f"--offsets-file {path}: it is in {home.path}, where nothing is ever written")
 
 
-def _row(partition: ServedPartition) -> Row:
+def _row(partition: ServedPartition, verdicts: TransactionVerdicts, guest: Guest) -> Row:
     assert partition.partition is not None
     row: dict[str, object] = {
         "kind": "served",
@@ -128,6 +132,10 @@ def _row(partition: ServedPartition) -> Row:
         state = partition.state()
     except KafkatoolError as error:
         return {**row, **dict.fromkeys(_FACTS), "note": str(error)}
+    held_by = _holder(partition, verdicts, guest) if state.open_transactions else None
+    remarks = partition.remarks()
+    if held_by is not None:
+        remarks.append(held_by.words)
     return {
         **row,
         "log_start_offset": state.log_start,
@@ -136,14 +144,40 @@ def _row(partition: ServedPartition) -> Row:
         "log_end_offset": state.log_end,
         "checkpointed_high_watermark": partition.checkpointed,
         "open_transactions": len(state.open_transactions),
+        "held_by": None if held_by is None else held_by.row,
         "aborted_transactions": len(state.aborted),
         "segments": len(state.segments),
         "size": sum(one.end for one in state.segments),
-        "note": "; ".join(partition.remarks()) or None,
+        "note": "; ".join(remarks) or None,
     }
+
+
+class _Holder(NamedTuple):
+    """The transaction that holds the last stable offset."""
+
+    row: Row
+    words: str
+
+
+def _holder(partition: ServedPartition, verdicts: TransactionVerdicts, guest: Guest) -> _Holder | None:
+    """Nobody where producers cannot be told from the log: what is served does not hang on it."""
+    from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
+    from kafkatool.engine.open_transactions import read_open_transactions
+
+    if partition.partition is None or partition.home is None:
+        return None
+    try:
+        found = read_open_transactions(partition.partition, guest)
+    except (FileNotFoundError, KafkatoolError):
+        return None
+    judged = verdicts.of(partition.home, (found or [])[:1])
+    if not judged:
+        return None
+    return _Holder(transaction_row(judged[0]), transaction_sentence(judged[0], "it holds the stable offset"))
 
 
 _FACTS = (
     *("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
-    *("checkpointed_high_watermark", "open_transactions", "aborted_transactions", "segments", "size"),
+    *("checkpointed_high_watermark", "open_transactions", "held_by", "aborted_transactions"),
+    *("segments", "size"),
 )

@@ -94,6 +94,10 @@ class Advice(Enum):
         f"kafka-transactions.sh --bootstrap-server {HOST} abort --topic {{topic}} --partition {{partition}} "
         "--start-offset {offset}"
     )
+    TERMINATE_TRANSACTION = (
+        f"kafka-transactions.sh --bootstrap-server {HOST} forceTerminateTransaction "
+        "--transactionalId {transactional_id}  # Kafka 4.1 and later"
+    )
 
     def __call__(self, **values: object) -> str:
         """Fill in the names; of several words each is quoted."""

@@ -26,6 +26,8 @@ class FindingClass(StrEnum):
     BAD_METADATA = "bad_metadata"
     OVERLAP = "overlap"
     GAP = "gap"
+    # Not damage: what holds the last stable offset.
+    OPEN_TRANSACTION = "open_transaction"
     # Not of the files themselves, but of the host that they are on.
     NO_PERMISSION = "no_permission"
     HOST_LIMIT = "host_limit"

@@ -12,7 +12,7 @@ import pytest
 from tests.cli import Run, run
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.transaction_logs import set_limits
-from tests.engine.transaction_states import state, write_states
+from tests.engine.transaction_states import state, write_all_states, write_states
 from tests.log_dirs import locked, read_tree
 
 COMPACT = ("--set", "cleanup.policy=compact")
@@ -54,12 +54,38 @@ def test_a_pass_tells_its_range_and_what_it_removes(log: CleanLog) -> None:
     assert log.shown() == before
 
 
-def test_an_open_transaction_is_named_with_the_way_to_end_it(log: CleanLog) -> None:
-    row = told(run("compact", "--format", "ndjson", *COMPACT, "--at", "2000", str(log.directory)))[0]
-    (txn,) = cast(list[dict[str, Any]], row["open_transactions"])
+def test_an_open_transaction_that_its_coordinator_may_know_is_not_to_be_aborted(log: CleanLog) -> None:
+    txn = open_transaction(log, "--at", "2000")
     assert (txn["producer_id"], txn["first_offset"], txn["age_ms"]) == (5, 18, 1500)
-    assert "--topic users --partition 0 --start-offset 18" in txn["fix"]
-    assert b"kafka-transactions.sh" in run("compact", *COMPACT, str(log.directory)).stderr
+    assert (txn["verdict"], txn["ends_by_ms"], txn["fix"]) == ("ask_coordinator", None, None)
+    assert open_transaction(log)["verdict"] == "ask_coordinator"  # old, and its coordinator is not here
+    assert b"kafka-transactions.sh" not in run("compact", *COMPACT, str(log.directory)).stderr
+
+
+def test_an_open_transaction_of_a_live_producer_ends_by_itself(log: CleanLog) -> None:
+    fields = {"transactionStartTimestampMs": 500, "transactionLastUpdateTimestampMs": 500}
+    write_all_states(log.directory.parent, state("payments-1", 5, **fields))
+    txn = open_transaction(log, "--at", "5500")
+    assert (txn["verdict"], txn["ends_by_ms"], txn["fix"]) == ("in_progress", 70_500, None)
+    done = run("compact", *COMPACT, "--at", "5500", str(log.directory))
+    assert b"in_progress: its coordinator knows it" in done.stderr
+    assert b"kafka-transactions.sh" not in done.stderr
+    assert "forceTerminateTransaction" in open_transaction(log, "--at", "60501")["fix"]
+
+
+def test_a_hanging_transaction_is_named_with_the_way_to_end_it(log: CleanLog) -> None:
+    write_all_states(log.directory.parent)
+    txn = open_transaction(log)
+    assert txn["verdict"] == "hanging"
+    assert txn["fix"].endswith("abort --topic users --partition 0 --start-offset 18")
+    done = run("compact", *COMPACT, str(log.directory))
+    assert done.stderr.rstrip().endswith(txn["fix"].encode())
+
+
+def open_transaction(log: CleanLog, *arguments: str) -> dict[str, Any]:
+    row = told(run("compact", "--format", "ndjson", *COMPACT, *arguments, str(log.directory)))[0]
+    (txn,) = cast(list[dict[str, Any]], row["open_transactions"])
+    return txn
 
 
 def test_an_open_transaction_is_named_with_its_transactional_id(log: CleanLog) -> None:

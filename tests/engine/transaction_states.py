@@ -50,3 +50,9 @@ def write_states(
     path = directory / segment_file(base, ".log")
     path.write_bytes(data)
     return path
+
+
+def write_all_states(log_dir: Path, *records: NewRecord, count: int = 50) -> None:
+    """Every partition of the topic, all records in the first: what is not there, no coordinator knows."""
+    for number in range(count):
+        write_states(log_dir, *([list(records)] if records and not number else []), number=number)

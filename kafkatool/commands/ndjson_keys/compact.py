@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.ndjson_keys.row_kind import TOPIC, RowKind
+from kafkatool.commands.ndjson_keys.row_kind import TOPIC, TRANSACTIONS, RowKind
 
 ROW_KINDS: dict[str, RowKind] = {
     "compaction": RowKind(
@@ -27,10 +27,7 @@ ROW_KINDS: dict[str, RowKind] = {
             "has_cleaner": "whether log.cleaner.enable is true, and log.cleaner.threads not 0",
             "is_uncleanable": "always null: that a cleaner gave the partition up is only in its memory",
             "last_stable_offset": "the last stable offset",
-            "open_transactions": "objects: producer_id, producer_epoch, transactional_id (null where no "
-            "__transaction_state at hand has it), first_offset, "
-            "first_timestamp_ms (null where that batch does not tell), last_timestamp_ms, age_ms, "
-            "fix (the command that ends it)",
+            "open_transactions": TRANSACTIONS,
             "end_offset": "where the next pass begins; this and all below null in pass 0",
             "map_keys": "keys in the offset map",
             "map_capacity": "keys that it takes",

@@ -84,7 +84,8 @@ ROW_KINDS: dict[str, RowKind] = {
             "next_good_offset": "offset of the next good batch; null where there is none",
             "class": "bad_crc, bad_length, bad_magic, bad_offset, bad_record, torn_tail, zero_filled, "
             "bit_flip, unreadable, too_large, in_flight, stale_index, bad_index, missing_file, "
-            "bad_checkpoint, bad_snapshot, bad_metadata, overlap, gap; of a host (doctor): "
+            "bad_checkpoint, bad_snapshot, bad_metadata, overlap, gap; what holds the last stable offset "
+            "(doctor, report): open_transaction; of a host (doctor): "
             "no_permission, host_limit, no_space, bad_mount",
             "severity": "loss (records gone or unreadable), no_start (a broker would refuse to start, or "
             "drop the log), degraded (works, or is rebuilt at start), note",

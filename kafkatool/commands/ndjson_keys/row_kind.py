@@ -37,4 +37,11 @@ RANGE = {
     "first_timestamp_ms": "timestamp of the first batch",
     "max_timestamp_ms": "greatest timestamp",
 }
+TRANSACTIONS = (
+    "objects: producer_id, producer_epoch, transactional_id (null where no __transaction_state at hand has "
+    "it), first_offset, first_timestamp_ms (null where that batch does not tell), last_timestamp_ms, age_ms, "
+    "verdict (in_progress, will_be_aborted, will_be_committed, hanging, marker_lost, ask_coordinator), "
+    "ends_by_ms (when it has ended by itself at the latest, its coordinator running; null where nothing says "
+    "so), why (in words), fix (the command that ends it; null where none is to be given)"
+)
 PROBLEM = {"problem": "what kept the ranges from being found out, or is wrong at the end of the log"}

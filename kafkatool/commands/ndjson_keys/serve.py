@@ -18,6 +18,8 @@ ROW_KINDS: dict[str, RowKind] = {
             "log_end_offset": "behind the last good batch",
             "checkpointed_high_watermark": "that of the checkpoint on the disk",
             "open_transactions": "number of transactions that were never ended",
+            "held_by": "the one that holds the last stable offset, as an object of open_transactions of "
+            "compact; null where none does",
             "aborted_transactions": "number of transactions whose records are hidden from such readers",
             "segments": "number of segments",
             "size": "bytes that can be read",

@@ -22,6 +22,7 @@ from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.paths import LogDirTarget
 from kafkatool.engine.remote import is_remote
 from kafkatool.engine.source import Guest
+from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.worker_pool import Workers
 
@@ -95,6 +96,7 @@ def examine(broker: Broker, asked: Asked, advance: Callable[[int], None] = lambd
     if pid is None:
         scans = _follow(broker, asked, chart, advance)
     sampled = _sample(broker, asked, chart, is_alive=pid is not None)
+    _transactions(broker, asked, chart, is_alive=pid is not None)
     _look_around(broker, asked, chart, scans, pid)
     found = Diagnosis(broker, _verdict(broker, chart, pid), chart, pid)
     found.partitions = sum(len(one.partitions) for one in broker.log_dirs)
@@ -151,6 +153,22 @@ def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> in
     chart.failures += [failure for failure in run.summary.failures if failure not in chart.failures]
     chart.notes += [note for note in run.summary.notes if note not in chart.notes]
     return run.summary.size
+
+
+def _transactions(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> None:
+    """Tell what holds last stable offsets; a start that was followed has read the ends of logs already."""
+    verdicts = TransactionVerdicts(broker.log_dirs, [], asked.guest)
+    left = _SAMPLE if is_alive or asked.is_quick else None
+    unread = 0
+    for log_dir in broker.log_dirs:
+        for partition in log_dir.partitions:
+            key = partition.topic or "", -1 if partition.partition is None else partition.partition
+            start = log_dir.log_starts.get(key, 0)
+            found = verdicts.findings(partition, log_dir, log_start=start, most_bytes=left)
+            unread += found is None
+            chart.symptoms += map(Symptom, found or ())
+    if unread:
+        chart.notes.append(f"open transactions: the ends of {unread} logs are too long to be looked at")
 
 
 def _look_around(broker: Broker, asked: Asked, chart: Chart, scans: list[Scans], pid: int | None) -> None:

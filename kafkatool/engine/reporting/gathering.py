@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from kafkatool.engine.sketches import Numbers, no_numbers
 from kafkatool.engine.source import Guest
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_facts import CODECS, Stats
+from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place
@@ -62,6 +64,8 @@ class GatheringRequest:
     verify: Request
     sources_of: Callable[[Home, Found], Sources]
     forecast_ms: int
+    at_ms: int | None = None
+    """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
     memory: int = 256 << 20
     """For the map of keys of one compacted partition."""
 
@@ -122,6 +126,7 @@ class Gathering(Verification):
         self.cache_notes = Notes()
         self._targets = targets
         self._kept = 0
+        self._verdicts = TransactionVerdicts(self.all_log_dirs, [], request.verify.guest, request.at_ms)
 
     @property
     def damaged(self) -> list[Trouble]:
@@ -155,13 +160,21 @@ class Gathering(Verification):
         for number, place, facts in self._walked(pool, advance):
             topic = self._count_topic(place, facts)
             trouble: Trouble | None = None
-            for finding in self._counted(self._judge(number, place, facts)):
+            found = chain(self._judge(number, place, facts), self._transactions(place))
+            for finding in self._counted(found):
                 trouble = trouble or Trouble(place.partition.directory, DamageMap(_live(place)), finding)
                 self._add(trouble, finding)
                 topic.findings += finding.damage.severity is not Severity.NOTE
                 yield finding
             if trouble is not None:
                 self.troubles.append(trouble)
+
+    def _transactions(self, place: Place) -> list[Finding]:
+        """What holds the last stable offset; of a sample nobody can tell."""
+        if place.log_dir is None or place.is_partial or self._request.sample is not None:
+            return []
+        start = place.log_dir.log_starts.get(place.key or ("", -1), 0)
+        return self._verdicts.findings(place.partition, place.log_dir, log_start=start) or []
 
     def _add(self, trouble: Trouble, finding: Finding) -> None:
         if finding.damage.severity is not Severity.NOTE:

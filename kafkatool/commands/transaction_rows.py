@@ -1,0 +1,37 @@
+"""Open transactions as rows and sentences, the same in every command."""
+
+from __future__ import annotations
+
+from kafkatool.commands.render import Row, human_duration, iso_time
+from kafkatool.engine.transaction_verdicts import JudgedTransaction, transaction_words
+
+
+def transaction_row(judged: JudgedTransaction) -> Row:
+    one = judged.transaction
+    return {
+        "producer_id": one.producer_id,
+        "producer_epoch": one.producer_epoch,
+        "transactional_id": judged.transactional_id,
+        "first_offset": one.first_offset,
+        "first_timestamp_ms": one.first_timestamp_ms,
+        "last_timestamp_ms": one.last_timestamp_ms,
+        "age_ms": judged.age_ms,
+        "verdict": str(judged.verdict),
+        "ends_by_ms": judged.ends_by_ms,
+        "why": judged.why,
+        "fix": judged.fix,
+    }
+
+
+def transaction_sentence(judged: JudgedTransaction, effect: str) -> str:
+    """Whose it is, how old it is, what becomes of it and of the log, and what to do about it if anything.
+
+    A command is at the end, so that it can be pasted.
+    """
+    age = f"for {human_duration(judged.age_ms)}"
+    last = f"its last batch is of {iso_time(judged.transaction.last_timestamp_ms)}"
+    words = f"{transaction_words(judged)}, {age}, {last}: {judged.verdict}: {judged.why}"
+    if judged.ends_by_ms is not None and judged.fix is None:
+        words += f", by {iso_time(judged.ends_by_ms)}"
+    words += f"; {effect}"
+    return words if judged.fix is None else f"{words}; to end it: {judged.fix}"

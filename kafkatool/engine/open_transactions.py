@@ -1,0 +1,115 @@
+"""Find the transactions that a partition's own log leaves open: who, since when, up to when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kafkatool.engine.extent import first_timestamp
+from kafkatool.engine.logdir import Partition
+from kafkatool.engine.partition_walk import SegmentLog
+from kafkatool.engine.producer_replay import indexed_position, replay_producers
+from kafkatool.engine.producer_state import ProducerStates
+from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.source import Guest, open_source
+from kafkatool.format import kinds
+from kafkatool.format.names import FileState
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction of which this log has data and no marker after it."""
+
+    topic: str
+    partition: int
+    directory: str
+    """The path of the partition directory: another one may be a copy of the same partition."""
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    first_timestamp_ms: int | None
+    """None where its first batch does not say, or is not there any more."""
+    last_timestamp_ms: int
+    """Of the producer's last batch here, which is what Kafka judges the age by."""
+    log_end: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+
+def read_open_transactions(
+    partition: Partition, guest: Guest, *, log_start: int = 0, most_bytes: int | None = None
+) -> list[OpenTransaction] | None:
+    """What is open at the end of a log, in order; None where more than `most_bytes` would have to be read.
+
+    Reads from the newest producer snapshot on: nothing at all of a log that was closed in order. Raises
+    KafkatoolError.
+    """
+    segments = [SegmentLog(one.base_offset, one.log.path) for one in partition.live_segments if one.log]
+    if not segments:
+        return []
+    snapshots = producer_snapshots(partition)
+    known = max((offset for offset in snapshots if offset > log_start), default=0)
+    if most_bytes is not None and _bytes_from(partition, known, guest) > most_bytes:
+        return None
+    start = max(segments[0].base_offset, log_start)
+    states, end = replay_producers(segments, snapshots, start, None, guest)
+    return open_transactions_of(partition, states, end, guest)
+
+
+def open_transactions_of(
+    partition: Partition, states: ProducerStates, log_end: int, guest: Guest
+) -> list[OpenTransaction]:
+    """The same, where the producers are known already; the one that holds the last stable offset is first."""
+    segments = [SegmentLog(one.base_offset, one.log.path) for one in partition.live_segments if one.log]
+    found = []
+    for first, producer_id in states.open_transactions.items():
+        producer = states.producers[producer_id]
+        found.append(
+            OpenTransaction(
+                partition.topic or partition.directory,
+                -1 if partition.partition is None else partition.partition,
+                partition.path,
+                producer_id,
+                producer.epoch,
+                first,
+                _begun_ms(segments, first, guest),
+                producer.last_timestamp_ms,
+                log_end,
+            )
+        )
+    return found
+
+
+def producer_snapshots(partition: Partition) -> dict[int, str]:
+    """The paths of the producer snapshots that count, by their offsets."""
+    return {
+        entry.offset: entry.path
+        for entry in partition.files
+        if entry.kind is kinds.PRODUCER_SNAPSHOT
+        and entry.state is FileState.LIVE
+        and entry.offset is not None
+    }
+
+
+def _bytes_from(partition: Partition, offset: int, guest: Guest) -> int:
+    """About how many bytes of the log lie after an offset."""
+    logs = [(one.base_offset, one.log) for one in partition.live_segments if one.log]
+    size = sum(log.size for base, log in logs if base >= offset)
+    holding = max((pair for pair in logs if pair[0] < offset), key=lambda pair: pair[0], default=None)
+    if holding is None or any(base == offset for base, _log in logs):
+        return size
+    base, log = holding
+    return size + log.size - indexed_position(SegmentLog(base, log.path), offset, guest)
+
+
+def _begun_ms(segments: Sequence[SegmentLog], offset: int, guest: Guest) -> int | None:
+    """When the batch with an offset was begun, by its records; None where it is not there any more."""
+    segment = max((one for one in segments if one.base_offset <= offset), default=None)
+    if segment is None:
+        return None
+    with open_source(segment.path, guest) as source:
+        for item in scan(source, indexed_position(segment, offset, guest), chain=True):
+            if isinstance(item, Batch) and item.header.last_offset >= offset:
+                return first_timestamp(item.header)
+    return None
