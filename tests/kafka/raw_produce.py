@@ -19,7 +19,13 @@ class Appended(NamedTuple):
 
 
 def raw_produce(
-    bootstrap: str, topic: str, batch: bytes, *, partition: int = 0, version: int = _VERSION
+    bootstrap: str,
+    topic: str,
+    batch: bytes,
+    *,
+    partition: int = 0,
+    version: int = _VERSION,
+    transactional_id: str | None = None,
 ) -> Appended:
     """Send `batch` as it is; the answer tells whether the broker took it.
 
@@ -27,7 +33,7 @@ def raw_produce(
     """
     body = struct.pack(">hhi", _PRODUCE, version, 1) + _string("kafkatool")
     if version >= _FIRST_TRANSACTIONAL:
-        body += struct.pack(">h", -1)
+        body += struct.pack(">h", -1) if transactional_id is None else _string(transactional_id)
     body += struct.pack(">hi", -1, 10_000)
     body += struct.pack(">i", 1) + _string(topic)
     body += struct.pack(">iii", 1, partition, len(batch)) + batch
