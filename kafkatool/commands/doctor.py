@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.doctor.brokers import Broker
     from kafkatool.engine.doctor.examination import Asked, Diagnosis
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.logdir import LogDir
     from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
@@ -113,7 +114,8 @@ def doctor(
     brokers = _brokers(where, guest)
     code = ExitCode.OK
     for broker in brokers:
-        found = _examine(broker, _asked(host, guest, quick, sample), speak)
+        beside = [log_dir for one in brokers for log_dir in one.log_dirs]
+        found = _examine(broker, _asked(host, guest, quick, sample, beside), speak)
         _show(found, fmt, every=common.verbose, raw=raw)
         _talk_of(found, speak, fmt)
         code = max(code, _exit_code(found, least), key=_rank)
@@ -138,7 +140,7 @@ def _brokers(where: PathOptions, guest: Guest) -> list[Broker]:
     return find_brokers(servers, targets, guest)
 
 
-def _asked(host: HostOptions, guest: Guest, quick: bool, sample: str | None) -> Asked:
+def _asked(host: HostOptions, guest: Guest, quick: bool, sample: str | None, beside: list[LogDir]) -> Asked:
     import time
 
     from kafkatool.engine.doctor.examination import Asked
@@ -152,6 +154,7 @@ def _asked(host: HostOptions, guest: Guest, quick: bool, sample: str | None) -> 
         is_elsewhere=host.elsewhere,
         nofile=host.nofile,
         max_map_count=host.max_map_count,
+        beside=beside,
     )
 
 

@@ -15,13 +15,19 @@ import numpy as np
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import FileEntry, Partition, PartitionState
 from kafkatool.engine.open_transactions import producer_snapshots
-from kafkatool.engine.producer_state import DEFAULT_EXPIRATION_MS, read_marker
+from kafkatool.engine.producer_state import read_marker
 from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.engine.source import Guest, open_source, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns
 from kafkatool.format.producer_snapshot import read_snapshot
+
+REMEMBERED_MS = 3_600_000
+"""How long a snapshot surely remembers a producer: a day by default, but brokers may be told less.
+
+Of a segment that took longer to fill, the snapshot after it proves nothing.
+"""
 
 
 class TransactionEnd(NamedTuple):
@@ -66,8 +72,7 @@ def _logs_to_read(
     for segment, end in zip(segments, following, strict=True):
         assert segment.log is not None
         written_ms = segment.log.modified_ms
-        # A snapshot forgets whoever was idle for a day: of a segment that took longer it proves nothing.
-        is_short = written_ms - begun_ms < DEFAULT_EXPIRATION_MS
+        is_short = written_ms - begun_ms < REMEMBERED_MS
         at_end = _producers_at(snapshots.get(end), guest) if end is not None and is_short else None
         begun_ms = written_ms
         if written_ms >= oldest_ms and (at_end is None or at_end & producers):

@@ -138,9 +138,11 @@ def write_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
     return path
 
 
-def write_metadata(directory: Path, isr: list[int], directories: list[str] | None = None) -> None:
+def write_metadata(
+    directory: Path, isr: list[int], directories: list[str] | None = None, *, name: str = "orders"
+) -> None:
     directory.mkdir()
-    topic: dict[str, object] = {"name": "orders", "topicId": TOPIC_ID}
+    topic: dict[str, object] = {"name": name, "topicId": TOPIC_ID}
     partition: dict[str, object] = {
         "partitionId": 0,
         "topicId": TOPIC_ID,

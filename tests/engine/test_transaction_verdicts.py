@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.open_transactions import OpenTransaction
 from kafkatool.engine.source import Guest
-from kafkatool.engine.transaction_ends import TransactionEnd
+from kafkatool.engine.transaction_ends import REMEMBERED_MS, TransactionEnd, find_ends
 from kafkatool.engine.transaction_verdicts import (
     ABORT_CHECK_MS,
     CLOCKS_APART_MS,
@@ -23,9 +24,12 @@ from kafkatool.engine.transaction_verdicts import (
 )
 from kafkatool.engine.transactional_ids import CoordinatorState, TransactionalId
 from kafkatool.format.batch import MAX_INT32, NewRecord
+from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
+from kafkatool.format.properties import MetaProperties, write_meta_properties
 from kafkatool.format.release import Release
+from tests.engine.partitions_to_verify import write_metadata
 from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
-from tests.engine.transaction_states import state, write_all_states
+from tests.engine.transaction_states import state, write_all_states, write_states
 
 GUEST = Guest(cache_keep=True)
 OLD = TIME + 2 * HANGING_AFTER_MS
@@ -243,6 +247,29 @@ def test_only_a_state_that_is_here_whole_proves_that_nobody_knows_it(tmp_path: P
     assert [one.verdict for one in verdicts_of(tmp_path)] == [TransactionVerdict.ASK_COORDINATOR]
 
 
+def test_the_metadata_says_which_partitions_of_the_state_there_are_and_which_are_in_sync(
+    tmp_path: Path,
+) -> None:
+    place(tmp_path, LogMaker().txn(7))
+    write_states(tmp_path)
+    owner = write_meta_properties(MetaProperties(1, "MkU3OEVBNTcwNTJENDM2Qg", 1, None))
+    (tmp_path / "meta.properties").write_bytes(owner)
+    assert [one.verdict for one in verdicts_of(tmp_path)] == [TransactionVerdict.ASK_COORDINATOR]
+    for isr, verdict in (([1], TransactionVerdict.HANGING), ([2, 3], TransactionVerdict.ASK_COORDINATOR)):
+        shutil.rmtree(tmp_path / "__cluster_metadata-0", ignore_errors=True)
+        write_metadata(tmp_path / "__cluster_metadata-0", isr, "__transaction_state")
+        assert [one.verdict for one in verdicts_of(tmp_path)] == [verdict]
+
+
+def test_where_more_ids_are_than_are_taken_none_proves_that_nobody_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(tmp_path, LogMaker().txn(7))
+    write_all_states(tmp_path, state("other", 1))
+    monkeypatch.setattr("kafkatool.engine.transactional_ids.MOST_IDS", 1)
+    assert [one.verdict for one in verdicts_of(tmp_path)] == [TransactionVerdict.ASK_COORDINATOR]
+
+
 def test_a_marker_in_another_partition_is_found(tmp_path: Path) -> None:
     place(tmp_path, LogMaker().txn(7).txn(8))
     place(tmp_path, LogMaker().txn(7).commit(7).txn(8).abort(8), "orders-1")
@@ -279,3 +306,33 @@ def test_what_holds_the_last_stable_offset_becomes_a_finding(tmp_path: Path) -> 
 def _of_orders(name: str, producer_id: int) -> NewRecord:
     partitions = [{"topic": "orders", "partitionIds": [0]}]
     return state(name, producer_id, transactionPartitions=partitions, transactionTimeoutMs=MAX_INT32)
+
+
+# --- which logs are read for markers --------------------------------------------------------------------
+
+
+def ends_in_three_segments(
+    tmp_path: Path, *, remembered: list[int], took_s: int = 60, since_ms: int = TIME
+) -> list[int]:
+    """The offsets of the markers of producer 7 that are found; one is in the second of three segments."""
+    second = LogMaker(offset=2).txn(7).commit(7)
+    logs = {0: LogMaker().plain(2).data, 2: second.data, 4: LogMaker(offset=4).plain().data}
+    directory = write_log_dir(tmp_path, {base: bytes(data) for base, data in logs.items()})
+    for number, base in enumerate(logs):
+        when = TIME // 1000 + number * took_s
+        os.utime(directory / f"{base:020d}.log", (when, when))
+    rows = [ProducerState(number, 0, 0, 2, 0, TIME, 0, -1) for number in remembered]
+    (directory / f"{4:020d}.snapshot").write_bytes(write_snapshot(rows))
+    partitions = read_log_dir(str(tmp_path)).partitions
+    return [one.offset or 0 for one in find_ends(partitions, {7: since_ms}, GUEST)]
+
+
+def test_a_segment_is_read_only_where_its_own_files_do_not_prove_that_it_holds_nothing(
+    tmp_path: Path,
+) -> None:
+    assert ends_in_three_segments(tmp_path, remembered=[7]) == [3]
+    assert ends_in_three_segments(tmp_path, remembered=[8]) == []
+    # A snapshot forgets producers in time, and a segment that was not written to since holds nothing new.
+    assert ends_in_three_segments(tmp_path, remembered=[8], took_s=REMEMBERED_MS // 1000) == [3]
+    assert ends_in_three_segments(tmp_path, remembered=[7], since_ms=TIME + 1) == []
+    assert ends_in_three_segments(tmp_path, remembered=[7], since_ms=TIME + 61_000) == []

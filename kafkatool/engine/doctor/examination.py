@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.broker_start import BrokerStart
@@ -17,7 +17,7 @@ from kafkatool.engine.doctor.symptoms import Chart, Symptom, Verdict
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.lock import lock_holder
-from kafkatool.engine.logdir import tell_problems
+from kafkatool.engine.logdir import LogDir, tell_problems
 from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.paths import LogDirTarget
 from kafkatool.engine.remote import is_remote
@@ -28,6 +28,8 @@ from kafkatool.engine.worker_pool import Workers
 
 _SAMPLE = 64 << 20
 """Bytes that are sampled unless a share was asked for."""
+_LEAST_TAIL = 1 << 20
+"""Bytes at the end of one log that are always looked at for transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Asked:
     """This is not the broker's host."""
     nofile: int | None = None
     max_map_count: int | None = None
+    beside: Sequence[LogDir] = ()
+    """Log directories that were named with this broker's: they may show how a transaction ended."""
 
 
 @dataclass(slots=True)
@@ -157,14 +161,15 @@ def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> in
 
 def _transactions(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> None:
     """Tell what holds last stable offsets; a start that was followed has read the ends of logs already."""
-    verdicts = TransactionVerdicts(broker.log_dirs, [], asked.guest)
-    left = _SAMPLE if is_alive or asked.is_quick else None
-    unread = 0
+    beside = [one for one in asked.beside if one.path not in broker.paths]
+    verdicts = TransactionVerdicts([*broker.log_dirs, *beside], [], asked.guest)
+    count, unread = sum(len(one.partitions) for one in broker.log_dirs), 0
+    most = max(_LEAST_TAIL, _SAMPLE // max(1, count)) if is_alive or asked.is_quick else None
     for log_dir in broker.log_dirs:
         for partition in log_dir.partitions:
             key = partition.topic or "", -1 if partition.partition is None else partition.partition
             start = log_dir.log_starts.get(key, 0)
-            found = verdicts.findings(partition, log_dir, log_start=start, most_bytes=left)
+            found = verdicts.findings(partition, log_dir, log_start=start, most_bytes=most)
             unread += found is None
             chart.symptoms += map(Symptom, found or ())
     if unread:
