@@ -132,7 +132,7 @@ def _row(partition: ServedPartition, verdicts: TransactionVerdicts, guest: Guest
         state = partition.state()
     except KafkatoolError as error:
         return {**row, **dict.fromkeys(_FACTS), "note": str(error)}
-    held_by = _holder(partition, verdicts, guest) if state.open_transactions else None
+    held_by = _holder(partition, state.log_start, verdicts, guest) if state.open_transactions else None
     remarks = partition.remarks()
     if held_by is not None:
         remarks.append(held_by.words)
@@ -159,15 +159,22 @@ class _Holder(NamedTuple):
     words: str
 
 
-def _holder(partition: ServedPartition, verdicts: TransactionVerdicts, guest: Guest) -> _Holder | None:
-    """Nobody where producers cannot be told from the log: what is served does not hang on it."""
+def _holder(
+    partition: ServedPartition, log_start: int, verdicts: TransactionVerdicts, guest: Guest
+) -> _Holder | None:
+    """Nobody where producers cannot be told from the log: what is served does not hang on it.
+
+    Of a directory that no broker serves, no coordinator speaks any more.
+    """
     from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
+    from kafkatool.engine.logdir import PartitionState
     from kafkatool.engine.open_transactions import read_open_transactions
 
-    if partition.partition is None or partition.home is None:
+    directory = partition.partition
+    if directory is None or partition.home is None or directory.state is not PartitionState.ACTIVE:
         return None
     try:
-        found = read_open_transactions(partition.partition, guest)
+        found = read_open_transactions(directory, guest, log_start=log_start)
     except (FileNotFoundError, KafkatoolError):
         return None
     judged = verdicts.of(partition.home, (found or [])[:1])

@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,11 +108,7 @@ def test_a_dead_producers_transaction_is_terminated_everywhere(broker: Broker) -
     topic, name, client = "verdict-dead", "verdict-dead", broker.client
     client.create_topic(topic, COMPACTED, partitions=2)
     client.produce(topic, records(b"before"))
-    producer = client.transactional_producer(name, transaction_timeout_ms=600_000)
-    producer.begin_transaction()
-    for number in (0, 1):
-        producer.produce(topic, value=b"open", key=b"k", partition=number)
-    producer.flush(60)
+    leave_open_and_die(broker.bootstrap, topic, name)
     directory = broker.log_dir / f"{topic}-0"
     assert open_transaction(directory)["verdict"] == "in_progress"
     txn = open_transaction(directory, "--at", "now+11m")
@@ -120,6 +117,33 @@ def test_a_dead_producers_transaction_is_terminated_everywhere(broker: Broker) -
     for number in (0, 1):
         client.produce(topic, records(b"after"), partition=number)
     assert committed(broker, topic, 0, 1) == [[b"before", b"after"], [b"after"]]
+
+
+_DIES = """
+import sys, time
+from confluent_kafka import Producer
+bootstrap, topic, name = sys.argv[1:]
+settings = {"bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": 600000}
+producer = Producer(settings)
+producer.init_transactions(60)
+producer.begin_transaction()
+for number in (0, 1):
+    producer.produce(topic, value=b"open", key=b"k", partition=number)
+assert producer.flush(60) == 0
+print("open", flush=True)
+time.sleep(600)
+"""
+
+
+def leave_open_and_die(bootstrap: str, topic: str, name: str) -> None:
+    """A transaction in two partitions, of a process that is killed with SIGKILL."""
+    words = [sys.executable, "-c", _DIES, bootstrap, topic, name]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        try:
+            assert client.stdout.readline() == b"open\n"
+        finally:
+            client.kill()
 
 
 def test_what_we_call_hanging_so_does_kafka_and_the_advice_ends_it(broker: Broker) -> None:
@@ -222,6 +246,31 @@ def test_what_a_coordinator_has_forgotten_hangs_and_can_be_ended() -> None:
         assert committed(broker, topic, 0) == [[b"kept", b"after"]]
         broker.stop()
         assert doctor_findings(broker) == []
+
+
+@pytest.mark.soak
+def test_a_two_phase_commit_is_left_to_its_client_however_old_it_is() -> None:
+    """No client speaks it yet, so the requests are ours; the coordinator writes the state."""
+    peers.require_kafka(peers.NEWEST)
+    topic = name = "two-phase"
+    settings = ("transaction.two.phase.commit.enable", "unstable.api.versions.enable")
+    unverified = {"transaction.partition.verification.enable": "false"}
+    with Broker(peers.NEWEST, {**dict.fromkeys(settings, "true"), **unverified}) as broker:
+        broker.client.create_topic(topic, COMPACTED)
+        broker.client.transaction(topic, [records(b"kept")], transactional_id="other", commit=True)
+        begun = {"transactionalId": name, "transactionTimeoutMs": 60_000, "producerId": -1}
+        begun |= {"producerEpoch": -1, "enable2Pc": True, "keepPreparedTxn": False}
+        owner = broker.java.call("request", api="InitProducerId", version=6, data=begun)
+        assert owner["errorCode"] == 0, owner
+        ids = {"TransactionalId": name, "ProducerId": owner["producerId"], "ProducerEpoch": 0}
+        place = {"Topics": [{"name": topic, "partitions": [0]}]}
+        added = {f"v3AndBelow{key}": value for key, value in (ids | place).items()}
+        broker.java.call("request", api="AddPartitionsToTxn", version=3, data=added)
+        batch = hanging_batch(owner["producerId"], b"open")
+        assert raw_produce(broker.bootstrap, topic, batch, transactional_id=name) == (0, 2)
+        txn = open_transaction(broker.log_dir / f"{topic}-0", "--at", "now+30d")
+        assert (txn["verdict"], txn["ends_by_ms"], txn["fix"]) == ("in_progress", None, None)
+        assert txn["transactional_id"] == name
 
 
 def doctor_findings(broker: Broker) -> list[str]:
