@@ -134,7 +134,9 @@ class _Judge:
             return self._judged(TransactionVerdict.IN_PROGRESS, why, ends_by_ms=due_ms + ABORT_CHECK_MS)
         why = "its timeout has passed: its coordinator aborts it as soon as it runs"
         fix = None
-        if self._known.release is None or self._known.release >= Release.V4_1:
+        # A later transaction of the same producer is not this one, whose marker may have been a commit.
+        is_this_one = owner.producer_epoch == self._one.producer_epoch
+        if is_this_one and (self._known.release is None or self._known.release >= Release.V4_1):
             fix = Advice.TERMINATE_TRANSACTION(transactional_id=owner.name)
         verdict = TransactionVerdict.WILL_BE_ABORTED
         return self._judged(verdict, why, ends_by_ms=due_ms + ABORT_CHECK_MS, fix=fix)

@@ -14,7 +14,7 @@ from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
 from tests.engine.transaction_states import state, write_all_states
 
 ABORT = "abort --topic orders --partition 0 --start-offset 1"
-LIVE = {
+LIVE: dict[str, Any] = {
     "transactionPartitions": [{"topic": "orders", "partitionIds": [0]}],
     "transactionTimeoutMs": 2**31 - 1,
 }

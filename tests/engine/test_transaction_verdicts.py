@@ -88,6 +88,11 @@ def test_a_release_without_the_command_is_not_told_to_use_it(release: Release | 
     assert (judged(owner(), release=release).fix is not None) is has_one
 
 
+def test_a_later_transaction_of_the_same_producer_is_not_to_be_terminated_for_this_one() -> None:
+    one = judged(owner(epoch=4))
+    assert (one.verdict, one.fix) == (TransactionVerdict.WILL_BE_ABORTED, None)
+
+
 def test_a_two_phase_commit_has_no_end_that_a_clock_knows() -> None:
     one = judged(owner(timeout_ms=MAX_INT32), now_ms=TIME + 10**12)
     assert (one.verdict, one.ends_by_ms, one.fix) == (TransactionVerdict.IN_PROGRESS, None, None)
