@@ -54,7 +54,7 @@ class Advice(Enum):
     )
 
     # --- files of a broker that is down -------------------------------------------------------------------
-    DO_WITHOUT = "mv -n {file} {kept}"
+    DO_WITHOUT = "mv -n {file} {file}.bad"
     MOVE_OUT = "mv -n {file} <DIR>"
     MOVE_COPY_HOME = "mv -n {where} {home}"
     WRITE_TOPIC_ID = "printf 'version: 0\\ntopic_id: %s' {topic_id} > {file}"

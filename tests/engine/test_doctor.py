@@ -346,7 +346,7 @@ def test_a_configured_directory_that_is_missing_or_empty_stops_a_kraft_node(
     assert found.verdict is Verdict.NO_START
     (finding,) = [one for one in found.chart.findings if one.file == str(tmp_path / "b")]
     assert (finding.fix is None) == (lost is not None)
-    assert ("mount its volume" in finding.damage.message) == (lost is not None)
+    assert ("is its volume mounted" in finding.damage.message) == (lost is not None)
 
 
 def test_all_directories_of_a_configuration_may_be_missing(tmp_path: Path) -> None:

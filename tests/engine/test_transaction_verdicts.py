@@ -262,7 +262,7 @@ def test_the_metadata_says_which_partitions_of_the_state_there_are_and_which_are
     assert [one.verdict for one in verdicts_of(tmp_path)] == [TransactionVerdict.ASK_COORDINATOR]
     for isr, verdict in (([1], TransactionVerdict.HANGING), ([2, 3], TransactionVerdict.ASK_COORDINATOR)):
         shutil.rmtree(tmp_path / "__cluster_metadata-0", ignore_errors=True)
-        write_metadata(tmp_path / "__cluster_metadata-0", isr, "__transaction_state")
+        write_metadata(tmp_path / "__cluster_metadata-0", isr, name="__transaction_state")
         assert [one.verdict for one in verdicts_of(tmp_path)] == [verdict]
 
 

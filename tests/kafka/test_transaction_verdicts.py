@@ -104,6 +104,7 @@ def test_a_live_transaction_is_in_progress_and_commits_everywhere(broker: Broker
     assert committed(broker, topic, 0, 1) == [[b"v"], [b"v"]]
 
 
+@pytest.mark.advice("TERMINATE_TRANSACTION")
 def test_a_dead_producers_transaction_is_terminated_everywhere(broker: Broker) -> None:
     topic, name, client = "verdict-dead", "verdict-dead", broker.client
     client.create_topic(topic, COMPACTED, partitions=2)
@@ -146,6 +147,7 @@ def leave_open_and_die(bootstrap: str, topic: str, name: str) -> None:
             client.kill()
 
 
+@pytest.mark.advice("ABORT_TRANSACTION")
 def test_what_we_call_hanging_so_does_kafka_and_the_advice_ends_it(broker: Broker) -> None:
     topic, client, hanging = "verdict-hanging", broker.client, 987_654_321
     client.create_topic(topic, COMPACTED)

@@ -18,9 +18,9 @@ ROW_KINDS: dict[str, RowKind] = {
             "unknown (not all could be read, or --quick left out what decides)",
             "message": "the same in a sentence",
             "lost_offsets": "how many offsets would not be served any more",
+            "lost_at_least": "whether there may be more: what is cut does not end with a good batch",
             "maybe_lost_offsets": "how many more may go, as other replicas decide: above the checkpointed "
             "high watermark, or of partitions that are missing here",
-            "lost_at_least": "whether there may be more: what is cut does not end with a good batch",
             "lost_partitions": "directories of the partitions that lose any",
             "offline_dirs": "log directories that the broker would leave out",
             "pid": "the process that is running on them; null if none is, or it cannot be named",

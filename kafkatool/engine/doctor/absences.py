@@ -117,7 +117,7 @@ def _missing(home: LogDir, key: tuple[str, int], replicas: Replicas, node: int) 
     marker = os.path.join(home.path, CLEAN_MARKER)
     advice = None
     if others and home.was_shut_down_cleanly:
-        advice = Advice.DO_WITHOUT(file=marker, kept=f"{marker}.bad")
+        advice = Advice.DO_WITHOUT(file=marker)
     finding = Finding(os.path.join(home.path, name), *key, damage, advice, replicas)
     # With the mark it may be elected, and those who have the records cut them.
     is_maybe = bool(others) and home.was_shut_down_cleanly

@@ -71,7 +71,7 @@ def _write_owner(path: str, broker: Broker, start: BrokerStart) -> str | None:
 
 
 def do_without(path: str, kind: FileKind) -> str:
-    return f"{Advice.DO_WITHOUT(file=path, kept=f'{path}.bad')}  # {_WITHOUT[kind]}"
+    return f"{Advice.DO_WITHOUT(file=path)}  # {_WITHOUT[kind]}"
 
 
 def for_a_file(path: str, partition: Partition, start: BrokerStart, node_id: int | None) -> str:

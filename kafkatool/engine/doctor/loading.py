@@ -92,7 +92,7 @@ class Loading:
             text = f"{why}: there is no meta.properties: a KRaft node does not start without it"
             is_new = no_directory_is_lost(self._broker, self._start)
             if not is_new:
-                text += "; mount its volume: the cluster may count on what it holds"
+                text += "; is its volume mounted? The cluster may count on what it holds"
             damage = state_damage(
                 FindingClass.MISSING_FILE, text, "a log directory", why, severity=Severity.NO_START
             )
