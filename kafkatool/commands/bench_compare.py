@@ -17,7 +17,7 @@ EPILOG = epilog(
     {
         "kafkatool bench compare before.json after.json": "every number, and whether it is another one now",
         "kafkatool bench compare --changed before.json after.json": "only what changed",
-        "kafkatool bench compare --format ndjson a.json b.json | jq .verdict": "for a script",
+        "kafkatool bench compare --format ndjson a.json b.json | jq '.verdict // empty'": "for a script",
     }
 )
 

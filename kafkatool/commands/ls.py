@@ -27,7 +27,7 @@ EPILOG = epilog(
         "kafkatool ls --topics --sort size server.properties": "the topics of a broker, the largest first",
         "kafkatool ls --segments /var/lib/kafka/data/orders-0": "the segments of one partition",
         "kafkatool ls --space /var/lib/kafka/data": "where the space of the disk went",
-        "kafkatool ls --format ndjson --state stray DIR | jq -r .directory": "directories without an owner",
+        "kafkatool ls --format ndjson --state stray DIR | jq -r '.directory // empty'": "without an owner",
     }
 )
 
