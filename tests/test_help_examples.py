@@ -20,7 +20,7 @@ from tests.transcripts import write_sample
 COMMANDS: dict[str, Any] = leaves(typer.main.get_command(app))
 # These are run by tests of their own: they go on until they are told to stop, measure, or need Spark.
 NOT_HERE = re.compile(
-    r"kafkatool (serve (?!--list)|bench|sql|pipeline (run|report))|--spark|--follow|--watch|--undo"
+    r"kafkatool (serve (?!--list )|bench|sql|pipeline (run|report))|--spark|--follow|--watch|--undo"
     r"|--decoder|-f '|<|kafka-topics.sh|cache-map --(warm|evict)|--free 200G"
 )
 PLACES = {"/var/lib/kafka/data": "data", "/mnt/": "mnt/", "/srv/": "srv/", "/aside": "aside", "DIR": "data"}
