@@ -56,7 +56,7 @@ class BrokerOptions:
 
     def sources(self, home: Home, found: Found, paths: list[str], given: list[str], guest: Guest) -> Sources:
         """All that settings may come from for the partitions of one directory."""
-        from kafkatool.engine.broker_dirs import configured_brokers, siblings
+        from kafkatool.engine.broker_dirs import configured_brokers, node_id_of, siblings
         from kafkatool.engine.cluster_view import read_cluster_view
         from kafkatool.engine.logdir import PartitionState
         from kafkatool.engine.paths import is_configuration
@@ -69,10 +69,10 @@ class BrokerOptions:
         partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
         metadata = [one for one in partitions if one.state is PartitionState.METADATA]
         cluster = read_cluster_view(metadata, guest)
+        if node_id is None:
+            node_id = node_id_of([home.log_dir])
         wanted = None if self.kafka_version is None else Release.parse(self.kafka_version)
-        release = wanted or cluster.release or NEWEST
-        if node_id is None and home.log_dir.meta is not None:
-            node_id = home.log_dir.meta.node_id
+        release = wanted or cluster.release_of(node_id) or NEWEST
         sources = Sources(release, cluster=cluster, node_id=node_id)
         sources.given = parse_given(given, release)
         owners = [path for path, one in zip(servers, brokers, strict=True) if one.owns(home.log_dir)]

@@ -158,7 +158,8 @@ KafkaVersionOpt = Annotated[
         "--kafka-version",
         metavar=RELEASES,
         show_default=False,
-        help="Behave as this release; by default as the metadata on the disk says, or the newest.",
+        help="Behave as this release; by default as the one that the broker last registered with, by the "
+        "metadata on the disk, else as that of its metadata.version, else the newest.",
     ),
 ]
 QuietOpt = Annotated[

@@ -58,6 +58,12 @@ def siblings(
     return [one for one in log_dirs if one is log_dir or (owner is not None and _owner(one) == owner)], None
 
 
+def node_id_of(log_dirs: Iterable[LogDir]) -> int | None:
+    """The node that directories of one broker belong to, by the first that says so."""
+    ids = (one.meta.node_id for one in log_dirs if one.meta is not None)
+    return next((node_id for node_id in ids if node_id is not None), None)
+
+
 def of_one_cluster(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> list[LogDir]:
     """All of these directories but those that are known to be of another cluster than one of them."""
     own = _cluster(log_dir)

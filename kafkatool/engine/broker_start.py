@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from kafkatool.engine.assignment import Fate, fate_of
+from kafkatool.engine.broker_dirs import node_id_of
 from kafkatool.engine.cluster_view import ClusterView, Replicas, read_cluster_view
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.recover_result import Recovering
@@ -48,7 +49,7 @@ class BrokerStart:
         if is_alone and not metadata:
             self.cluster_left = ClusterView(is_known=True)  # it begins an empty cluster
         self._settings = settings_in(self.cluster)
-        self._release = self.cluster.release or NEWEST
+        self._release = self.cluster.release_of(node_id_of(log_dirs)) or NEWEST
         self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
 
     def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> Recovering:

@@ -22,10 +22,11 @@ from kafkatool.format.record import Record, read_records
 from kafkatool.format.release import Release
 from kafkatool.format.schema import Decoder, decode_row
 
-_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE = 2, 3, 4, 5, 9, 12
-_WANTED = (_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE)
+_REGISTER, _UNREGISTER, _TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE = 0, 1, 2, 3, 4, 5, 9, 12
+_WANTED = (_REGISTER, _UNREGISTER, _TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE, _FEATURE)
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 _NO_CHANGE = -2
+_METADATA_VERSION = "metadata.version"
 # The first metadata.version of each release that came with a new one.
 _FIRST_LEVELS = ((30, Release.V4_3), (28, Release.V4_2), (26, Release.V4_1), (22, Release.V4_0))
 
@@ -76,6 +77,8 @@ class ClusterView:
     """By kind and name of the resource; the broker `""` stands for all brokers."""
     metadata_level: int | None = None
     """`metadata.version`, as the cluster's last word on it."""
+    registrations: dict[int, int] = field(default_factory=dict)
+    """By node, the highest `metadata.version` that the software supports with which it last registered."""
     last_ms: int = -1
     """The time of the newest record: a controller that is alive writes one each half second."""
 
@@ -91,11 +94,15 @@ class ClusterView:
     @property
     def release(self) -> Release | None:
         """The release that this metadata.version came with; the brokers may be newer. None: not known."""
-        if self.metadata_level is None:
-            return None
-        return next(
-            (release for first, release in _FIRST_LEVELS if self.metadata_level >= first), Release.V3_9
-        )
+        return None if self.metadata_level is None else _release_with(self.metadata_level)
+
+    def release_of(self, node_id: int | None) -> Release | None:
+        """The release that a broker ran, by its own registration; else that of the cluster. None: not known.
+
+        In the middle of a rolling upgrade, and until somebody ends it, brokers are newer than the cluster.
+        """
+        level = self.registrations.get(-1 if node_id is None else node_id)
+        return self.release if level is None else _release_with(level)
 
     def replicas_of(self, topic: str | None, topic_id: str | None, partition: int | None) -> Replicas | None:
         if partition is None:
@@ -106,6 +113,11 @@ class ClusterView:
 
     def ids_of(self, topic: str) -> list[str]:
         return [topic_id for topic_id, name in self.topic_ids.items() if name == topic]
+
+
+def _release_with(level: int) -> Release:
+    """The newest release we know that is not newer than this metadata.version."""
+    return next((release for first, release in _FIRST_LEVELS if level >= first), Release.V3_9)
 
 
 def read_cluster_view(
@@ -184,6 +196,21 @@ def _apply(view: ClusterView, record: Record) -> None:
         _HANDLERS[value[1]](view, cast(dict[str, Any], row), record.timestamp_ms)
 
 
+def _register(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    """Each start of a broker registers it anew; nothing else changes what it supports."""
+    node_id = int(row.get("brokerId", -1))
+    features = {one.get("name"): one.get("maxSupportedVersion") for one in row.get("features") or ()}
+    level = features.get(_METADATA_VERSION)
+    if level is None:
+        view.registrations.pop(node_id, None)
+    else:
+        view.registrations[node_id] = int(level)
+
+
+def _unregister(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
+    view.registrations.pop(int(row.get("brokerId", -1)), None)
+
+
 def _topic(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
     view.topic_ids[str(row.get("topicId"))] = str(row.get("name"))
 
@@ -235,11 +262,13 @@ def _config(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
 
 
 def _feature(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
-    if row.get("name") == "metadata.version":
+    if row.get("name") == _METADATA_VERSION:
         view.metadata_level = int(row.get("featureLevel", 0))
 
 
 _HANDLERS = {
+    _REGISTER: _register,
+    _UNREGISTER: _unregister,
     _TOPIC: _topic,
     _PARTITION: _partition,
     _CONFIG: _config,

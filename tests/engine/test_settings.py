@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
-from kafkatool.engine.logdir import read_partition
+from kafkatool.engine.logdir import read_log_dir, read_partition
 from kafkatool.engine.settings import Origin, Sources, parse_given, read_config_file
 from kafkatool.engine.source import Guest
+from kafkatool.engine.start_checks import StartChecks
 from kafkatool.engine.topic_settings import setting, topic_settings
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
-from kafkatool.format.names import segment_file
+from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.release import NEWEST, Release
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -198,6 +201,40 @@ def test_the_metadata_of_a_real_broker_is_read() -> None:
                 own = Sources(view.release or NEWEST, cluster=view).of(topic).settings
                 assert all(own[name].origin is Origin.TOPIC for name in values if name in own)
     assert {Release.V3_9, Release.V4_3} <= seen
+
+
+@pytest.mark.parametrize("label", ["3.9", "4.3"])
+def test_the_release_of_a_broker_is_told_by_its_own_registration(label: str, tmp_path: Path) -> None:
+    """As a broker of that release registered, in a cluster whose metadata.version is older, or newer."""
+    log_dir = tmp_path / "logs1"
+    shutil.copytree(FIXTURES / "log-dir" / f"clean-{label}" / "logs1", log_dir)
+    release = Release.parse(label)
+    others = {21: Release.V3_9, 28: Release.V4_2}
+    for level, of_cluster in others.items():
+        _append_metadata(log_dir, b"\x01\x0c\x00\x11metadata.version" + level.to_bytes(2, "big") + b"\x00")
+        view = _view(log_dir)
+        assert view.release is of_cluster
+        assert view.release_of(1) is release
+        assert view.release_of(7) is of_cluster, "of a node that never registered"
+        assert view.release_of(None) is of_cluster
+        listed = read_log_dir(str(log_dir))  # with meta.properties, which says which node it is
+        start = BrokerStart([listed], Guest(), 0)
+        assert start.how(listed.partitions[0], StartChecks()).release is release
+    _append_metadata(log_dir, b"\x01\x01\x00" + (1).to_bytes(4, "big") + bytes(8) + b"\x00")
+    assert _view(log_dir).release_of(1) is of_cluster, "it was unregistered"
+    assert ClusterView().release_of(1) is None
+
+
+def _view(log_dir: Path) -> ClusterView:
+    return read_cluster_view([read_partition(str(log_dir / METADATA_PARTITION), [])], Guest())
+
+
+def _append_metadata(log_dir: Path, value: bytes) -> None:
+    log = max((log_dir / METADATA_PARTITION).glob("*.log"))
+    batch = write_batch(
+        [NewRecord(None, value, 0)], base_offset=_view(log_dir).last_offset + 1, partition_leader_epoch=1
+    )
+    log.write_bytes(log.read_bytes() + batch)
 
 
 def test_a_topic_that_was_deleted_takes_its_settings_with_it(tmp_path: Path) -> None:
