@@ -59,6 +59,7 @@ class BrokerOptions:
         from kafkatool.engine.broker_dirs import configured_brokers, node_id_of, siblings
         from kafkatool.engine.cluster_view import read_cluster_view
         from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.metadata_end import early_end
         from kafkatool.engine.paths import is_configuration
         from kafkatool.engine.settings import Sources, parse_given, read_config_file
         from kafkatool.format.release import NEWEST, Release
@@ -73,7 +74,8 @@ class BrokerOptions:
             node_id = node_id_of([home.log_dir])
         wanted = None if self.kafka_version is None else Release.parse(self.kafka_version)
         release = wanted or cluster.release_of(node_id) or NEWEST
-        sources = Sources(release, cluster=cluster, node_id=node_id)
+        end = early_end(cluster, log_dirs)
+        sources = Sources(release, cluster=cluster, node_id=node_id, metadata_end=end)
         sources.given = parse_given(given, release)
         owners = [path for path, one in zip(servers, brokers, strict=True) if one.owns(home.log_dir)]
         for path in [*owners[:1], *([self.config] if self.config is not None else [])]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Found, Home, NamedPartition
-    from kafkatool.engine.settings import TopicSettings
+    from kafkatool.engine.settings import Sources, TopicSettings
     from kafkatool.engine.source import Guest
     from kafkatool.engine.worker_pool import Workers
 
@@ -77,7 +77,8 @@ def compact(
     it does in a broker; what it would need is told, and -v tells which segments become one. A setting comes
     from --set, --config, the metadata on the same disk, a server.properties, or Kafka's defaults. --write-to
     writes what is kept as a partition of its own; --apply puts it in the place of the old one, on a directory
-    that no broker uses, never by a mere default. Exit code 4 means that the cleaner of a broker would give
+    that no broker uses, never by a mere default, nor by metadata that ended more than a minute before the
+    directory did, unless --set or --config says it again. Exit code 4 means that the cleaner of a broker would give
     up, and where, or that it would copy a batch with a wrong checksum.
     """
     from kafkatool.engine.partitions import most_workers
@@ -194,7 +195,16 @@ class _Work:
             asked.append(Asked(named, settings, brokers))
         if self._plan.apply and asked:
             self._refuse(home, asked)
+        self._warn_of_old_metadata(sources, asked)
         return asked
+
+    def _warn_of_old_metadata(self, sources: Sources, asked: list[Asked]) -> None:
+        from kafkatool.commands.compact_telling import DECISIVE
+        from kafkatool.commands.setting_rows import early_end_sentence
+
+        topics = [one.settings.topic for one in asked if one.settings.uncertain(DECISIVE)]
+        if sources.metadata_end is not None and topics:
+            self._talk.warn(early_end_sentence(sources.metadata_end, topics))
 
     def _refuse(self, home: Home, asked: list[Asked]) -> None:
         """Refuse before anything is read or written."""
@@ -378,6 +388,8 @@ def _refuse_guesses(name: str, settings: TopicSettings, watermark_is_assumed: bo
 
     if guessed := settings.uncertain(DECISIVE):
         names = ", ".join(one.name for one in guessed)
+        if settings.metadata_end is not None:
+            raise Refused(f"{name}: {names}: {settings.metadata_end.reason}")
         raise Refused(f"{name}: {names}: only a default is known: say --set or --config")
     if watermark_is_assumed:
         raise Refused(f"{name}: the high watermark is not known: say --high-watermark N")

@@ -64,7 +64,8 @@ def retention(
     metadata on the same disk, a server.properties, or Kafka's defaults; what decided is told with where it
     comes from. With --apply, on a directory that no broker uses, files are renamed to .deleted, as a broker
     does, which frees nothing yet: a broker unlinks them when it starts, or --purge does it. Never by a mere
-    default, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell from a
+    default or by metadata that ended more than a minute before the directory did, unless --set or --config
+    says it again, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell from a
     disk whether the cleaner has given it up: then nothing goes until a restart. How far a tiered topic is
     copied to remote storage is read from __remote_log_metadata on the same disks; where that is not there,
     segments that hang on it are unknown: they stay, and the exit code is 3.
@@ -178,6 +179,7 @@ class _Work:
                 self._fail(f"{ask.path}: {error}; left as it is")
             self.advance(sum(one.log.size for one in ask.partition.live_segments if one.log))
         self._tell_settings(judged)
+        self._warn_of_old_metadata(sources, judged)
         self._tell_unknown(judged)
         return judged
 
@@ -195,6 +197,14 @@ class _Work:
         for one in judged:
             if one.unknown:
                 self._fail(unknown_sentence(one))
+
+    def _warn_of_old_metadata(self, sources: Sources, judged: list[Judged]) -> None:
+        from kafkatool.commands.setting_rows import early_end_sentence
+
+        asked = [one for one in judged if one.is_asked]
+        topics = [one.partition.topic for one in asked if not all(it.is_certain for it in one.decisive)]
+        if sources.metadata_end is not None and topics:
+            self._talk.warn(early_end_sentence(sources.metadata_end, topics))
 
     def _tell_settings(self, judged: list[Judged]) -> None:
         from kafkatool.commands.setting_rows import setting_row, settings_sentence

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.render import Row
+from kafkatool.commands.render import Row, human_duration, iso_time
 
 if TYPE_CHECKING:
+    from kafkatool.engine.metadata_end import MetadataEnd
     from kafkatool.engine.settings import Setting
 
 
@@ -30,3 +31,14 @@ def settings_sentence(topic: str | None, settings: Iterable[Setting]) -> str:
         source = f", {setting.source}" if setting.source else ""
         words.append(f"{setting.name}={setting.text} ({setting.origin}{source})")
     return f"{topic}: {', '.join(words)}"
+
+
+def early_end_sentence(end: MetadataEnd, topics: Iterable[str | None]) -> str:
+    """Why settings by the metadata are not to be trusted, and what decides instead."""
+    names = sorted({topic or "?" for topic in topics})
+    some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"the metadata on this disk ends at {iso_time(end.last_ms)}, {human_duration(end.file_ms - end.last_ms)} "
+        f"before {end.file} was written (or copied, without its time): settings of {some} may have been changed since; --apply goes only by "
+        "--set, or --config with a topic's settings"
+    )

@@ -32,6 +32,7 @@ from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
 
 COMMAND = "retention"
 DELETED = ".deleted"
+_MERE_DEFAULTS = "mere defaults, as far as is known here; say with --set or --config what the topic goes by"
 
 
 def refuse_guesses(judged: Iterable[Judged]) -> None:
@@ -42,10 +43,9 @@ def refuse_guesses(judged: Iterable[Judged]) -> None:
         guessed = [setting for setting in one.decisive if not setting.is_certain]
         if guessed:
             values = ", ".join(f"{setting.name}={setting.text}" for setting in guessed)
-            raise Refused(
-                f"{one.partition.path}: {values}: mere defaults, as far as is known here; say with --set or "
-                "--config what the topic goes by"
-            )
+            end = one.settings.metadata_end
+            why = end.reason if end is not None else _MERE_DEFAULTS
+            raise Refused(f"{one.partition.path}: {values}: {why}")
         if one.watermark_is_assumed:
             raise Refused(
                 f"{one.partition.path}: its high watermark is not known: --high-watermark N if you know it"

@@ -9,7 +9,8 @@
 
 Of a broker's names for one setting (`log.retention.ms`, `.minutes`, `.hours`) the first that is set counts,
 within the nearest of the places above. A default is certain only where all the places were there to be read:
-metadata without a gap that knows the topic and, for what a broker has a name for, its configuration.
+metadata without a gap that knows the topic and, for what a broker has a name for, its configuration. Where the
+metadata ended before the broker did, only the first two places are certain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView
 from kafkatool.engine.config import Key, TopicConfig, Value, keys_of, read_config
+from kafkatool.engine.metadata_end import MetadataEnd
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format.java_text import INT_MAX, LONG_MAX
@@ -127,7 +129,7 @@ class Setting:
     origin: Origin
     source: str | None = None
     is_certain: bool = True
-    """False for a default that something not read here may have changed."""
+    """False for what something not read here may have changed: a default, or old metadata."""
 
     @property
     def text(self) -> str:
@@ -146,9 +148,11 @@ class TopicSettings:
     settings: Mapping[str, Setting]
     ignored: tuple[str, ...] = ()
     """What the metadata sets and this release does not know."""
+    metadata_end: MetadataEnd | None = None
+    """Set where the metadata ended before the broker did: then only what was given is certain."""
 
     def uncertain(self, names: Iterable[str]) -> list[Setting]:
-        """Those of these settings that are mere defaults: nothing may be deleted because of them."""
+        """Those of these settings that are merely assumed: nothing may be deleted because of them."""
         return [self.settings[name] for name in names if not self.settings[name].is_certain]
 
 
@@ -173,6 +177,7 @@ class Sources:
     server_path: str | None = None
     cluster: ClusterView = field(default_factory=ClusterView)
     node_id: int | None = None
+    metadata_end: MetadataEnd | None = None
 
     def of(self, topic: str | None) -> TopicSettings:
         """The settings of a topic. Raises KafkatoolError for a value that no broker takes."""
@@ -187,13 +192,13 @@ class Sources:
             raise self._blame(topic, found, error) from None
         certain = self._certain_defaults(topic, keys)
         settings = {
-            name: Setting(name, value, found[name].origin, found[name].source)
+            name: Setting(name, value, found[name].origin, found[name].source, self._lasts(found[name].origin))
             if name in found
             else Setting(name, value, Origin.DEFAULT, None, name in certain)
             for name, value in config.values.items()
         }
         ignored = tuple(sorted(name for name in own if name not in keys))
-        return TopicSettings(topic, config, settings, ignored)
+        return TopicSettings(topic, config, settings, ignored, self.metadata_end)
 
     def broker(self, name: str) -> Setting:
         """A setting that only brokers have. Raises UsageError for a value that no broker takes."""
@@ -234,10 +239,17 @@ class Sources:
 
     def _certain_defaults(self, topic: str | None, names: Iterable[str]) -> set[str]:
         """The settings that are their defaults if they were not found."""
-        is_known = self.cluster.is_known and self.cluster.is_complete
+        is_known = self.cluster.is_known and self.cluster.is_complete and self.metadata_end is None
         if not is_known or topic not in self.cluster.topic_ids.values():
             return set()
         return {name for name in names if self.server is not None or name not in _SYNONYMS}
+
+    def _lasts(self, origin: Origin) -> bool:
+        """Whether a value still holds if the metadata ended early.
+
+        That of server.properties does not: it counts only where no topic has a value of its own.
+        """
+        return self.metadata_end is None or origin in (Origin.SET, Origin.FILE)
 
     def _blame(self, topic: str | None, found: Mapping[str, _Text], error: UsageError) -> KafkatoolError:
         """What was typed is the user's mistake; what stands on the disk is not."""

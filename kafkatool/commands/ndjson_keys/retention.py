@@ -53,7 +53,8 @@ ROW_KINDS: dict[str, RowKind] = {
             "origin": "--set, --config, topic, broker, cluster (set while it ran, by the metadata), "
             "server.properties, default",
             "source": "the file and the name there; null where the origin says all",
-            "is_certain": "false for a default that something not read here may have changed",
+            "is_certain": "false for what something not read here may have changed: a default, or, where the "
+            "metadata ended before the broker did, everything but --set and --config",
         },
     ),
     "change": RowKind(
