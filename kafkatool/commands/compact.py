@@ -78,8 +78,8 @@ def compact(
     from --set, --config, the metadata on the same disk, a server.properties, or Kafka's defaults. --write-to
     writes what is kept as a partition of its own; --apply puts it in the place of the old one, on a directory
     that no broker uses, never by a mere default, nor by metadata that ended more than a minute before the
-    directory did, unless --set or --config says it again. Exit code 4 means that the cleaner of a broker would give
-    up, and where, or that it would copy a batch with a wrong checksum.
+    directory did, unless --set or --config says it again. Exit code 4 means that the cleaner of a broker
+    would give up, and where, or that it would copy a batch with a wrong checksum.
     """
     from kafkatool.engine.partitions import most_workers
 

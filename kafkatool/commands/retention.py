@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.remote_copies import EpochOffsets
+    from kafkatool.engine.retention_free import Way
     from kafkatool.engine.retention_logs import Judged
     from kafkatool.engine.settings import Sources
     from kafkatool.engine.source import Guest
@@ -65,10 +66,11 @@ def retention(
     comes from. With --apply, on a directory that no broker uses, files are renamed to .deleted, as a broker
     does, which frees nothing yet: a broker unlinks them when it starts, or --purge does it. Never by a mere
     default or by metadata that ended more than a minute before the directory did, unless --set or --config
-    says it again, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell from a
-    disk whether the cleaner has given it up: then nothing goes until a restart. How far a tiered topic is
-    copied to remote storage is read from __remote_log_metadata on the same disks; where that is not there,
-    segments that hang on it are unknown: they stay, and the exit code is 3.
+    says it again, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell
+    from a disk whether the cleaner has given it up: then nothing goes until a restart. How far a tiered topic
+    is copied to remote storage is read from __remote_log_metadata on the same disks; where that is not there,
+    segments that hang on it are unknown: they stay, and the exit code is 3. --free names first what has
+    expired and is only held back by a record with a time in the future, and the command that deletes it.
     """
     speak = common.talk()
     if plan.undo_instead(where, "retention", speak, fmt, ask.move_to):
@@ -338,31 +340,67 @@ class _Work:
 
     def free(self, text: str) -> None:
         from kafkatool.commands.arguments import parse_size
-        from kafkatool.commands.render import human_duration, human_size, printable
-        from kafkatool.commands.retention_rows import CHANGE_COLUMNS, change_row
-        from kafkatool.engine.retention_free import changes_that_free
+        from kafkatool.commands.render import human_size
+        from kafkatool.engine.retention_free import ways_to_free
+        from kafkatool.engine.retention_held import held_back
 
         wanted = parse_size(text)
         if not wanted:
             raise UsageError(f"--free {text}: that is nothing")
-        judged = self._everything()
-        ways = changes_that_free(judged, wanted, self._how.now_ms)
-        waits = {one.partition.topic: one.check_ms + one.delay_ms for one in judged}
-        shown = []
-        with self._rows(CHANGE_COLUMNS) as out:
-            for rank, way in enumerate(ways[:_MOST_WAYS], 1):
-                for change in way:
-                    row = change_row(rank, change, waits[change.topic])
-                    shown.append(row)
-                    within = {"within": human_duration(waits[change.topic])}
-                    out.write(row if self._fmt is Format.ndjson else {**row, **within})
+        judged, now_ms = self._everything(), self._how.now_ms
+        ways = ways_to_free(judged, held_back(judged, now_ms, self._guest), wanted, now_ms)[:_MOST_WAYS]
+        held, changes = self._ways_as_rows(ways, judged)
+        self._show_ways(held, changes)
         if self._fmt is Format.table:
-            for row in shown:
-                commands = (printable(str(row[name])) for name in ("set_command", "undo_command"))
-                print("\n# rank {}\n{}\n# and back\n{}".format(row["rank"], *commands))
-        most = sum(change.freed for change in ways[0]) if ways else 0
+            for row in sorted([*held, *changes], key=lambda row: int(str(row["rank"]))):
+                print(_commands(row))
+        most = max((sum(one.freed for one in way) for way in ways), default=0)
         if most < wanted:
             self._fail(f"no change of retention frees {human_size(wanted)} here; at most {human_size(most)}")
+
+    def _ways_as_rows(self, ways: list[Way], judged: list[Judged]) -> tuple[list[Row], list[Row]]:
+        """What is held back, and changes of settings."""
+        from kafkatool.commands.retention_rows import change_row, held_row
+        from kafkatool.engine.retention_held import HeldBack
+
+        waits = {one.partition.topic: one.check_ms + one.delay_ms for one in judged}
+        held: list[Row] = []
+        changes: list[Row] = []
+        for rank, way in enumerate(ways, 1):
+            for one in way:
+                if isinstance(one, HeldBack):
+                    within_ms = one.judged.check_ms + one.judged.delay_ms
+                    held.append(self._named(held_row(rank, one, within_ms), one.judged))
+                else:
+                    changes.append(change_row(rank, one, waits[one.topic]))
+        return held, changes
+
+    def _show_ways(self, held: list[Row], changes: list[Row]) -> None:
+        from kafkatool.commands.render import human_duration
+        from kafkatool.commands.retention_rows import CHANGE_COLUMNS, HELD_COLUMNS
+
+        # CSV has one header: what is held back has other columns, and is told as a sentence.
+        has_table = held and self._fmt is not Format.csv
+        for columns, found in ((HELD_COLUMNS if has_table else (), held), (CHANGE_COLUMNS, changes)):
+            if not found and columns is HELD_COLUMNS:
+                continue
+            with self._rows(columns) as out:
+                for row in found:
+                    within = {"within": human_duration(int(str(row["within_ms"])))}
+                    out.write(row if self._fmt is Format.ndjson else {**row, **within})
+        for row in held if self._fmt is Format.csv else ():
+            self._talk.warn(f"rank {row['rank']}: {row['message']}: {row['delete_command']}")
+
+
+def _commands(row: Row) -> str:
+    """What to paste, and what comes of it or leads back."""
+    from kafkatool.commands.render import printable
+
+    rank = f"\n# rank {row['rank']}"
+    if row["kind"] == "held":
+        return f"{rank}: {printable(str(row['message']))}\n{printable(str(row['delete_command']))}"
+    commands = (printable(str(row[name])) for name in ("set_command", "undo_command"))
+    return "{}\n{}\n# and back\n{}".format(rank, *commands)
 
 
 class _Nowhere:

@@ -46,7 +46,8 @@ class AskOptions:
             "--free",
             metavar="SIZE",
             show_default=False,
-            help="The smallest changes of settings that free this much, with the commands to set and undo.",
+            help="How to free this much: expired data that a time in the future holds back, with the command "
+            "to delete it; the smallest changes of settings, with the commands to set and undo.",
         ),
     ] = None
     move_to: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.retention import SegmentFacts, Verdict
     from kafkatool.engine.retention_forecast import Departure, Point
     from kafkatool.engine.retention_free import Change
+    from kafkatool.engine.retention_held import HeldBack
     from kafkatool.engine.retention_logs import Judged
 
 VERDICT_COLUMNS = (
@@ -31,6 +33,17 @@ CHANGE_COLUMNS = (
     Column("setting", "SETTING"),
     Column("old_value", "NOW", Look.number),
     Column("value", "NEW", Look.number),
+    Column("freed", "FREES", Look.size),
+    Column("segments", "SEGMENTS", Look.number),
+    Column("within", "WITHIN"),
+)
+HELD_COLUMNS = (
+    Column("rank", "RANK", Look.number),
+    Column("partition_name", "PARTITION"),
+    Column("record_offset", "FUTURE OFFSET", Look.number),
+    Column("record_timestamp_ms", "ITS TIME", Look.time),
+    Column("first_offset", "DELETE FROM", Look.number),
+    Column("last_offset", "TO", Look.number),
     Column("freed", "FREES", Look.size),
     Column("segments", "SEGMENTS", Look.number),
     Column("within", "WITHIN"),
@@ -235,6 +248,41 @@ def change_row(rank: int, change: Change, within_ms: int) -> Row:
         "set_command": Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.value}"),
         "undo_command": undo,
     }
+
+
+def held_row(rank: int, held: HeldBack, within_ms: int) -> Row:
+    partition, future = held.judged.partition, held.future
+    place = {"topic": partition.topic, "partition": partition.partition, "offset": held.offset}
+    plan = json.dumps({"partitions": [place], "version": 1}, separators=(",", ":"))
+    return {
+        "kind": "held",
+        "rank": rank,
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "directory": partition.path,
+        "record_offset": future.latest_offset,
+        "record_timestamp_ms": future.latest_ms,
+        "future_records": future.count,
+        "first_offset": held.first_offset,
+        "last_offset": held.offset - 1,
+        "freed": held.freed,
+        "segments": held.segments,
+        "within_ms": within_ms,
+        "message": held_sentence(held),
+        "delete_command": Advice.DELETE_RECORDS(plan=plan),
+    }
+
+
+def held_sentence(held: HeldBack) -> str:
+    """What the command deletes, on all replicas and for good, and what goes because of it."""
+    name, future = held.judged.partition.directory, held.future
+    others = f" and {future.count - 1} more" if future.count > 1 else ""
+    latest = f"offset {future.latest_offset} of {iso_time(future.latest_ms)}{others}"
+    return (
+        f"deletes offsets {held.first_offset} to {held.offset - 1} of {name} on every replica, for good: all "
+        f"have expired by retention.ms={held.judged.limits.retention_ms} but what has a time in the future, "
+        f"{latest}; the next check then deletes what that held back, {_count(held.segments)} in all"
+    )
 
 
 def departure_row(departure: Departure) -> Row:

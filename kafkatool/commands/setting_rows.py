@@ -37,8 +37,9 @@ def early_end_sentence(end: MetadataEnd, topics: Iterable[str | None]) -> str:
     """Why settings by the metadata are not to be trusted, and what decides instead."""
     names = sorted({topic or "?" for topic in topics})
     some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    late = human_duration(end.file_ms - end.last_ms)
     return (
-        f"the metadata on this disk ends at {iso_time(end.last_ms)}, {human_duration(end.file_ms - end.last_ms)} "
-        f"before {end.file} was written (or copied, without its time): settings of {some} may have been changed since; --apply goes only by "
-        "--set, or --config with a topic's settings"
+        f"the metadata on this disk ends at {iso_time(end.last_ms)}, {late} before {end.file} was written "
+        f"(or copied, without its time): settings of {some} may have been changed since; --apply goes only "
+        "by --set, or --config with a topic's settings"
     )

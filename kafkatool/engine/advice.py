@@ -90,6 +90,9 @@ class Advice(Enum):
         f"kafka-reassign-partitions.sh --bootstrap-server {HOST} --execute "
         "--reassignment-json-file /dev/stdin <<< {plan}"
     )
+    DELETE_RECORDS = (
+        f"kafka-delete-records.sh --bootstrap-server {HOST} --offset-json-file /dev/stdin <<< {{plan}}"
+    )
     ABORT_TRANSACTION = (
         f"kafka-transactions.sh --bootstrap-server {HOST} abort --topic {{topic}} --partition {{partition}} "
         "--start-offset {offset}"

@@ -1,8 +1,8 @@
 """Whether the metadata on a disk ended before the broker's other files did.
 
-A controller that is alive writes a record each half second, and every broker keeps a copy. Where the broker went
-on writing for longer than a minute after the last one that it has, the metadata was cut off, damaged or brought
-from elsewhere: a topic's settings may have been changed since, and nothing may be deleted because of them.
+A controller that is alive writes a record each half second, and every broker keeps a copy. Where the broker
+went on writing for longer than a minute after the last one that it has, the metadata was cut off, damaged or
+brought from elsewhere: settings may have been changed since, and nothing may be deleted because of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kafkatool.engine.remote import is_remote
 from kafkatool.format import kinds
 
 LATE_MS = 60_000
-# What brokers write while they work. Indexes, snapshots and the other checkpoints are made anew by plans of ours,
-# and the files that say whose a directory is by users; none of them tells how long a broker lived.
+# What brokers write while they work. Indexes, snapshots and the other checkpoints are made anew by plans of
+# ours, and the files that say whose a directory is by users; none of them tells how long a broker lived.
 _TELLING = (
     *(kinds.LOG, kinds.RAFT_SNAPSHOT, kinds.HIGH_WATERMARKS),
     *(kinds.CLEAN_SHUTDOWN, kinds.QUORUM_STATE),
@@ -41,7 +41,8 @@ class MetadataEnd:
         late = (self.file_ms - self.last_ms) // 1000
         return (
             f"the metadata on this disk ends {late} s before {self.file} was written (or copied, without its "
-            "time), and they may have been changed since; say with --set, or --config FILE with a topic's settings, what the topic goes by"
+            "time), and they may have been changed since; say with --set, or --config FILE with a topic's "
+            "settings, what the topic goes by"
         )
 
 

@@ -8,15 +8,17 @@ change of the file stands in, which a copy may have lost.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, last_time_entry
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import FileEntry, Partition, Segment
 from kafkatool.engine.retention import LogFacts, SegmentFacts, TimeSource
-from kafkatool.engine.scan import scan
+from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.source import Guest, Source, open_source
-from kafkatool.errors import KafkatoolError
+from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, time_index
 from kafkatool.format.time_index import TimeEntry
 
@@ -43,6 +45,8 @@ class _Walk:
     first_ms: int | None = None
     largest_ms: int = -1
     largest_offset: int | None = None
+    """The last offset of the batch, as brokers note it in time indexes."""
+    largest_position: int = 0
     damage: str | None = None
 
 
@@ -106,6 +110,10 @@ def _closed(segment: Segment, how: Reading, guest: Guest) -> SegmentFacts:
         is_suspect = not 0 <= entry.timestamp_ms <= how.now_ms
         whole = how.check_times or is_suspect
         walk = _walk(source, 0 if whole else last_indexed_position(source, segment, guest))
+        if walk.largest_ms > how.now_ms:
+            _find_record(source, walk)
+            if walk.largest_ms == entry.timestamp_ms:
+                facts = replace(facts, largest_offset=walk.largest_offset)
     if walk.largest_ms > entry.timestamp_ms or (whole and walk.largest_ms != entry.timestamp_ms):
         facts = replace(facts, log_largest_ms=walk.largest_ms, log_largest_offset=walk.largest_offset)
     return _or_mtime(facts, log)
@@ -143,10 +151,25 @@ def _walk(source: Source, start: int) -> _Walk:
         found.next_offset = header.last_offset + 1
         if header.max_timestamp > found.largest_ms:
             found.largest_ms, found.largest_offset = header.max_timestamp, header.last_offset
+            found.largest_position = item.position
     if source.unreadable:
         position = source.unreadable[0][0]
         raise KafkatoolError(f"{source.name}: unreadable at byte {position}: image the disk first")
     return found
+
+
+def _find_record(source: Source, walk: _Walk) -> None:
+    """Name the record that has the largest time, not only its batch: somebody has to decide about it."""
+    for item in scan(source, walk.largest_position):
+        if isinstance(item, Batch) and item.data is not None:
+            with suppress(FormatError):
+                own = (
+                    one.offset
+                    for one in records_of(item.header, item.data)
+                    if one.timestamp_ms == walk.largest_ms
+                )
+                walk.largest_offset = next(own, walk.largest_offset)
+        return
 
 
 def _first_ms(source: Source) -> int | None:

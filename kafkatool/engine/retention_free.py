@@ -1,4 +1,7 @@
-"""Which change of a topic's retention would free so many bytes, and is the smallest that does."""
+"""Which change of a topic's retention would free so many bytes, and is the smallest that does.
+
+Before any change comes what has expired and is only held back: see `retention_held`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kafkatool.engine.retention import Limits, decide
+from kafkatool.engine.retention_held import HeldBack
 from kafkatool.engine.retention_logs import Judged
 from kafkatool.engine.settings import INTERNAL_TOPICS, Origin, Setting
 
@@ -26,6 +30,31 @@ class Change:
     def undo_value(self) -> str | None:
         """What to set to go back; None: the topic had no value of its own."""
         return self.setting.text if self.setting.origin is Origin.TOPIC else None
+
+
+Way = tuple["Change | HeldBack", ...]
+
+
+def ways_to_free(judged: Sequence[Judged], held: Sequence[HeldBack], wanted: int, now_ms: int) -> list[Way]:
+    """The ways to free that much: first what is held back, and then changes of settings instead.
+
+    Where all that is held back is not enough, the smallest change that frees the rest goes with it.
+    """
+    ways: list[Way] = list(changes_that_free(judged, wanted, now_ms))
+    chosen: list[HeldBack] = []
+    left = wanted
+    for one in held:
+        if left > 0:
+            chosen.append(one)
+            left -= one.freed
+    if not chosen:
+        return ways
+    first: Way = tuple(chosen)
+    if left > 0:
+        trimmed = {id(one.judged): one.after for one in chosen}
+        rest = changes_that_free([trimmed.get(id(one), one) for one in judged], left, now_ms)
+        first += rest[0] if rest else ()
+    return [first, *ways]
 
 
 def changes_that_free(judged: Sequence[Judged], wanted: int, now_ms: int) -> list[tuple[Change, ...]]:

@@ -9,8 +9,8 @@
 
 Of a broker's names for one setting (`log.retention.ms`, `.minutes`, `.hours`) the first that is set counts,
 within the nearest of the places above. A default is certain only where all the places were there to be read:
-metadata without a gap that knows the topic and, for what a broker has a name for, its configuration. Where the
-metadata ended before the broker did, only the first two places are certain.
+metadata without a gap that knows the topic and, for what a broker has a name for, its configuration. Where
+the metadata ended before the broker did, only the first two places are certain.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ class Sources:
             raise self._blame(topic, found, error) from None
         certain = self._certain_defaults(topic, keys)
         settings = {
-            name: Setting(name, value, found[name].origin, found[name].source, self._lasts(found[name].origin))
+            name: Setting(
+                name, value, found[name].origin, found[name].source, self._lasts(found[name].origin)
+            )
             if name in found
             else Setting(name, value, Origin.DEFAULT, None, name in certain)
             for name, value in config.values.items()

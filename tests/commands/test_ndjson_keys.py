@@ -18,6 +18,7 @@ from kafkatool.format.batch import Codec
 from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
+from tests.engine.held_logs import HELD, LIMITS, write_log
 from tests.serving import served
 from tests.transcripts import prepare
 
@@ -63,6 +64,9 @@ def _rows(log_dir: Path) -> Iterator[Row]:
     yield from _run("recover", str(log_dir))
     for options in ([], ["--free", "500"], ["--forecast", "7d"]):
         yield from _run("retention", "--at", "2026-03-01T10:00:00Z", *options, str(log_dir))
+    held = log_dir.parent / "held" / "orders-0"
+    write_log(held, HELD)
+    yield from _run("retention", "--free", "1", *LIMITS, str(held))
     for options in ([], ["--key", "order-6"], ["--top", "3"]):
         yield from _run("compact", "--set", "cleanup.policy=compact", *options, str(log_dir))
     yield from _cache_rows(log_dir)

@@ -1,4 +1,4 @@
-"""Metadata that ended before its broker did: settings may have been changed since, and nothing goes by them."""
+"""Metadata that ended before its broker did: settings may have changed since, and nothing goes by them."""
 
 from __future__ import annotations
 
