@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
-from kafkatool.format.names import segment_file
+from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, run
 from tests.engine.disk import START_MS, write_log_dir
@@ -235,6 +237,20 @@ def test_purge_unlinks_only_what_was_deleted_long_enough_ago(log_dir: Path) -> N
 def test_what_makes_no_sense_is_usage(log_dir: Path, arguments: tuple[str, ...], words: bytes) -> None:
     done = run("retention", *arguments, str(log_dir))
     assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_the_default_release_is_that_of_the_broker_not_of_the_cluster(tmp_path: Path) -> None:
+    """The records of a real 4.3, in a cluster that is said to be at 3.9: a setting of 3.9 is none of its."""
+    log_dir = tmp_path / "logs1"
+    shutil.copytree(Path(__file__).parent.parent / "fixtures" / "log-dir" / "clean-4.3" / "logs1", log_dir)
+    log = log_dir / METADATA_PARTITION / segment_file(0, ".log")
+    older = b"\x01\x0c\x00\x11metadata.version" + (21).to_bytes(2, "big") + b"\x00"
+    log.write_bytes(log.read_bytes() + write_batch([NewRecord(None, older, 0)], base_offset=1000))
+    words = ("retention", "--set", "message.format.version=3.0", str(log_dir))
+    assert run(*words).exit_code == 2
+    assert run(*words, "--kafka-version", "3.9").exit_code == 0
+    (log_dir / "meta.properties").unlink()  # whose it is nobody knows: then the cluster decides
+    assert run(*words).exit_code == 0
 
 
 def test_directories_that_nobody_asks_about_are_left_alone(log_dir: Path) -> None:

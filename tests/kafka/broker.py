@@ -118,8 +118,11 @@ class Broker(Serving):
         dynamic_quorum: bool = False,
         profiles: tuple[str, ...] = (),
         java_options: Sequence[str] | None = None,
+        metadata_version: str | None = None,
     ) -> None:
+        """`metadata_version`: that of an older release, as in the middle of a rolling upgrade."""
         self.version = version
+        self._metadata_version = metadata_version
         self._java_options = class_archive.flags(version) if java_options is None else java_options
         self.root = Path(tempfile.mkdtemp(prefix=f"kafkatool-broker-{version}-"))
         self.log_dirs = [self.root / f"logs{number}" for number in range(1, log_dirs + 1)]
@@ -222,6 +225,8 @@ class Broker(Serving):
         words = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties_file)]
         if self._dynamic_quorum:
             words.append("--standalone")
+        if self._metadata_version is not None:
+            words += ["--release-version", self._metadata_version]
         done = subprocess.run(self._java(*words), capture_output=True, text=True, timeout=_START_SECONDS)
         if done.returncode != 0:
             raise BrokerFailedError((done.stdout + done.stderr)[-4000:])
