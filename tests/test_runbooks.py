@@ -191,14 +191,22 @@ def test_one_bad_replica_of_three_is_set_aside(desk: Desk, tmp_path: Path) -> No
         }
     assert {node: ended.exit_code for node, ended in looked.items()} == {"node1": 4, "node2": 0, "node3": 0}
     assert "node 2, 3 has it in sync" in looked["node1"].text
+    described = tmp_path / "described"
+    words = ("crc-errors-one-bad-replica", bad / "behind-0", kept, described)
+    described.write_text("\tTopic: behind\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1\n")
+    with unchanged(nodes):
+        told = desk.run(*words, "--apply")
+        assert (told.exit_code, "acknowledged records could be lost" in told.text) == (5, True), told.text
+        described.write_text("\tTopic: behind\tPartition: 0\tLeader: 2\tReplicas: 1,2,3\tIsr: 2,3\n")
+        assert desk.run(*words).exit_code == 4
     with locked(bad):
-        refused = desk.run("crc-errors-one-bad-replica", bad / "behind-0", kept, "--apply")
-        assert refused.exit_code == 5
-    ended = desk.run("crc-errors-one-bad-replica", bad / "behind-0", kept, "--apply")
+        assert desk.run(*words, "--apply").exit_code == 5
+    os.utime(described)  # the lock is new
+    ended = desk.run(*words, "--apply")
     assert ended.exit_code == 0, ended.text
     assert not (bad / "behind-0").exists()
     assert not (bad / CLEAN_MARKER).exists(), "an empty replica could be elected"
-    assert list(kept.glob("behind-0.*/00000000000000000000.log"))
+    assert (kept / "behind-0" / "00000000000000000000.log").exists()
 
 
 def test_consumers_get_past_damage_in_the_only_copy(desk: Desk, sample: Path, tmp_path: Path) -> None:

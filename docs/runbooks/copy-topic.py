@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
 """Copy topics from one address to another: same partitions, keys, values, headers, timestamps; new offsets.
 
-    copy-topic.py FROM TO TOPIC...        say, copy-topic.py 127.0.0.1:9099 broker:9092 orders
+    copy-topic.py FROM TO TOPIC[=NEW]... [--apply]
 
-Copies what is committed, up to the end. The topics must exist at TO with as many partitions: somebody has to
-choose their settings. Prints a line a partition. Exit codes: 0 everything was copied and acknowledged; 3 it
-was not; 4 there was more, behind a transaction that never ended. Needs confluent-kafka.
+    copy-topic.py 127.0.0.1:9099 broker:9092 orders                            what would be copied
+    copy-topic.py 127.0.0.1:9099 broker:9092 orders --apply                    copy it
+    copy-topic.py 127.0.0.1:9099 broker:9092 orders=orders-restored --apply    under a new name
+
+Copies what is committed, up to the end. The topics must exist at TO, with as many partitions, for somebody
+has to choose their settings; and they must be empty, for nobody could tell the copy from what was there, and
+a second run would append everything again. Without --apply nothing is written.
+
+Exit codes: 0 everything was copied and acknowledged; 3 it was not, or cannot be; 4 there is something to
+--apply, or there was more, behind a transaction that never ended; 5 a topic at TO is not empty. Needs
+confluent-kafka.
 """
 
 import sys
@@ -22,37 +30,90 @@ from confluent_kafka import (
 WAIT_SECONDS = 30
 READING = {
     "group.id": "copy-topic",
+    "allow.auto.create.topics": False,
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
     "check.crcs": True,
 }
+COSTS = """What it costs: offsets are new, so what consumer groups have committed does not fit the copy, and
+they begin anew, by time (kafka-consumer-groups.sh --reset-offsets --to-datetime); what was committed in
+transactions comes as plain records, one by one, and aborted records do not come; producers start without
+their sequences; a topic with LogAppendTime gives every record the time of the copy. Where retention.ms is
+shorter than records are old, the next check deletes them."""
 
 
 def main():
-    if len(sys.argv) < 4:
+    words = [word for word in sys.argv[1:] if word != "--apply"]
+    if len(words) < 3:
         sys.exit(__doc__)
-    source, target, *topics = sys.argv[1:]
+    source, target, *topics = words
+    names = {old: new or old for old, _, new in (topic.partition("=") for topic in topics)}
     consumer = Consumer({"bootstrap.servers": source, **READING})
+    places = {topic: sorted(partitions(consumer, topic)) for topic in names}
+    refuse_what_is_not_empty(target, names, places)
+    if "--apply" not in sys.argv:
+        show(consumer, target, names, places)
+        sys.exit(4)
+    sys.exit(copy_all(consumer, target, names, places))
+
+
+def copy_all(consumer, target, names, places):
     producer = Producer({"bootstrap.servers": target, "enable.idempotence": True})
     refused, left = 0, 0
-    for topic in topics:
-        for number in sorted(partitions(consumer, topic)):
-            counts = copy(consumer, producer, TopicPartition(topic, number, OFFSET_BEGINNING))
-            print("{}-{}: {} records copied, {} refused, {} offsets left".format(topic, number, *counts))
+    for topic, numbers in places.items():
+        for number in numbers:
+            partition = TopicPartition(topic, number, OFFSET_BEGINNING)
+            counts = copy(consumer, producer, partition, names[topic])
+            name = f"{topic}-{number}" + (f" to {names[topic]}" if names[topic] != topic else "")
+            print("{}: {} records copied, {} refused, {} offsets left".format(name, *counts))
             refused, left = refused + counts[1], left + counts[2]
     consumer.close()
-    sys.exit(3 if refused else 4 if left else 0)
+    return 3 if refused else 4 if left else 0
 
 
 def partitions(consumer, topic):
-    known = consumer.list_topics(topic, timeout=WAIT_SECONDS).topics[topic]
-    if known.error:
-        fail(f"{topic}: {known.error}")
+    """The partitions of a topic. All topics are asked for: one that is asked for by name might be created."""
+    known = consumer.list_topics(timeout=WAIT_SECONDS).topics.get(topic)
+    if known is None or known.error:
+        fail(f"{topic}: {known.error if known else 'there is no such topic'}")
     return known.partitions
 
 
-def copy(consumer, producer, partition):
+def refuse_what_is_not_empty(target, names, places):
+    """All targets before the first record is written: half of a copy is worse than none."""
+    consumer = Consumer({"bootstrap.servers": target, **READING})
+    for topic, name in names.items():
+        known = partitions(consumer, name)
+        if missing := [number for number in places[topic] if number not in known]:
+            fail(f"{name}: at {target} it has {len(known)} partitions: {missing[0]} is not among them")
+        for number in sorted(known):
+            start, end = consumer.get_watermark_offsets(TopicPartition(name, number), timeout=WAIT_SECONDS)
+            if end > start:
+                count = 1 + max(*places[topic], len(known) - 1)
+                fail(
+                    f"{name}-{number}: is not empty at {target}, it has offsets {start} to {end - 1}. "
+                    f"Nothing was copied. Create a new topic, and copy {topic} to it:\n"
+                    f"    kafka-topics.sh --bootstrap-server {target} --create --topic {topic}-restored "
+                    f"--partitions {count} --config retention.ms=-1\n"
+                    f"    the same command with {topic}={topic}-restored",
+                    5,
+                )
+    consumer.close()
+
+
+def show(consumer, target, names, places):
+    for topic, numbers in places.items():
+        for number in numbers:
+            place = TopicPartition(topic, number)
+            start, end = consumer.get_watermark_offsets(place, timeout=WAIT_SECONDS)
+            to = f"{names[topic]}-{number} at {target}"
+            print(f"{topic}-{number}: up to {end - start} records, of offsets {start} to {end}, to {to}")
+    print(COSTS)
+    print("Nothing was copied; --apply does it. Let nobody else write to the topics meanwhile.")
+
+
+def copy(consumer, producer, partition, target):
     """One partition: how many records were sent, how many refused, how many offsets lie behind the last."""
     name = f"{partition.topic}-{partition.partition}"
     copied, refused = 0, []
@@ -62,7 +123,7 @@ def copy(consumer, producer, partition):
         if message is None:
             fail(f"{name}: nothing for {WAIT_SECONDS} s, behind {copied} records")
         elif not message.error():
-            send(producer, message, refused)
+            send(producer, target, message, refused)
             copied += 1
         elif message.error().code() == KafkaError._PARTITION_EOF:
             break
@@ -73,7 +134,7 @@ def copy(consumer, producer, partition):
     return copied, len(refused), end - message.offset()
 
 
-def send(producer, message, refused):
+def send(producer, target, message, refused):
     """One record as it was; where the queue is full, wait."""
     kind, time_ms = message.timestamp()
     record = {
@@ -86,16 +147,16 @@ def send(producer, message, refused):
     }
     while True:
         try:
-            producer.produce(message.topic(), **record)
+            producer.produce(target, **record)
             producer.poll(0)
             return
         except BufferError:
             producer.poll(1)
 
 
-def fail(why):
+def fail(why, code=3):
     print(why, file=sys.stderr)
-    sys.exit(3)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 #!/bin/sh
 # A broker is dead, and it had the only copy
 #
-# Usage: dead-broker.sh LOG_DIR                 what is on the disk, and what of it is whole?
-#        dead-broker.sh LOG_DIR TO TOPIC...     copy topics to a living cluster
+# Usage: dead-broker.sh LOG_DIR                                  what is on the disk, and what of it is whole?
+#        dead-broker.sh LOG_DIR TO TOPIC[=NEW]... [--apply]      copy topics to a living cluster
 #
 #   LOG_DIR  a log directory of the dead broker: its disk, mounted read-only on another machine, or an image
 #   TO       the living cluster, HOST:PORT, where the topics exist, empty, with as many partitions
+#   NEW      the name of the topic there, where its own is taken: say orders=orders-restored
 #
 # Symptoms: kafka-topics.sh --describe --unavailable-partitions shows Leader: none and Isr: the dead broker; the
 # host does not come back, the disk might.
@@ -19,8 +20,10 @@
 # errors, stop and image it first (ddrescue), and work on the image: every further read may be its last. Never
 # let Kafka's unclean.leader.election decide while this disk might still be read.
 #
-# Offsets are new in the copy. What the groups had committed is in __consumer_offsets, on the same disk if it was
-# the only copy there too: kafkatool serve knows it, and clients can ask.
+# What the copy costs: offsets are new, so what groups had committed does not fit it, and they begin anew, by time;
+# records of transactions come one by one. What the groups had committed is in __consumer_offsets, on the same disk
+# if it was the only copy there too: kafkatool serve knows it, and clients can ask. Without --apply the second form
+# only says what it would copy. It refuses (5) a topic that is not empty: give a new name then.
 #
 # Step 3 reads everything. Exit code 0: all is whole; 4: some is not, and the table says which offsets are lost.
 # The copy leaves exactly those out.

@@ -18,8 +18,9 @@
 # before it rolls (segment.ms is 7 days); a producer's clock is in the future, and one such record holds its
 # segment and all behind it; or it is not Kafka's data that fills the disk.
 #
-# While the broker runs, change settings: the first form prints the commands, the smallest change first, and
-# what leads back. The broker then deletes by itself, on all replicas.
+# While the broker runs, the first form prints commands: first those that delete records which have expired and
+# are only held back by a time in the future, with what they delete, for that is for good; then changes of
+# settings, the smallest first, and what leads back. The broker then deletes by itself, on all replicas.
 #
 # When it does not come up any more, free some room by hand: the second form moves the oldest segments of some
 # partitions, by the rule that you give, to another volume. After the broker's next start they are gone for its
@@ -43,7 +44,7 @@ echo "2. What would the next check delete, and what keeps the rest?"
 kafkatool retention --check-times "$config"
 
 if [ $# -eq 0 ]; then
-    echo "3. The smallest changes that free $size:"
+    echo "3. What is only held back, and the smallest changes, that free $size:"
     exec kafkatool retention -q --free "$size" "$config"
 fi
 

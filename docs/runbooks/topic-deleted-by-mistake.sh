@@ -1,13 +1,14 @@
 #!/bin/sh
 # A topic was deleted by mistake
 #
-# Usage: topic-deleted-by-mistake.sh LOG_DIR TOPIC SAVED            at once, on every broker
-#        topic-deleted-by-mistake.sh LOG_DIR TOPIC SAVED TO         then, from one place, copy it back
+# Usage: topic-deleted-by-mistake.sh LOG_DIR TOPIC SAVED                          at once, on every broker
+#        topic-deleted-by-mistake.sh LOG_DIR TOPIC SAVED TO [NEW] [--apply]       then, from one place, copy it back
 #
 #   LOG_DIR  a log directory of the broker; do it for each of them
 #   TOPIC    its name
 #   SAVED    a directory outside of log.dirs on the SAME file system: the copy is made of hard links
 #   TO       the cluster that it goes back to, HOST:PORT, where the topic has been created again, empty
+#   NEW      the name that it has there, where somebody has written to one of the old name already
 #
 # There is ONE MINUTE. A deleted partition is renamed to TOPIC-N.<hex>-delete and its files are unlinked after
 # file.delete.delay.ms, which is 60 s unless somebody was wise. Run the first form now and read on later: a hard
@@ -21,7 +22,8 @@
 #   kafka-consumer-groups.sh ... --reset-offsets --to-datetime 2026-03-01T09:00:00.000 --execute
 #
 # Before the second form, create the topic with as many partitions and its old settings, and retention.ms=-1:
-# old timestamps would be deleted again at the first check. Step 2 lists the partitions; for those that this broker
+# old timestamps would be deleted again at the first check. Without --apply it only says what it would copy, and
+# it refuses (5) a topic that is not empty. Step 2 lists the partitions; for those that this broker
 # did not have, bring SAVED/TOPIC-N of other brokers here (rsync), one copy of each.
 #
 # Producers that are still writing: stop them first, if order matters. With auto.create.topics.enable they may
@@ -32,6 +34,9 @@
 set -eu
 [ $# -ge 3 ] || { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
 log_dir=$1 topic=$2 saved=$3 to=${4-}
+[ $# -lt 4 ] || shift 4
+[ -n "$to" ] || shift $#
+case ${1-} in "" | --apply) new= ;; *) new="=$1" && shift ;; esac
 # Findings are told and no reason to stop; any other exit code is one.
 found() { [ "$1" -eq 4 ] || exit "$1"; }
 
@@ -54,4 +59,4 @@ kafkatool serve --list "$saved"
 [ -n "$to" ] || { echo "Saved. Next: create the topic again, then the second form."; exit 0; }
 
 echo "3. Copy it back"
-"$(dirname "$0")/copy-from-disk.sh" "$saved" "$to" "$topic"
+"$(dirname "$0")/copy-from-disk.sh" "$saved" "$to" "$topic$new" "$@"

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.advice import Advice
 from kafkatool.format.batch import read_header
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.cluster import Cluster
+from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.recover_damages import RECOVERY_POINTS, flip, put
-from tests.runbooks import Desk
+from tests.runbooks import Desk, unchanged
 from tests.transcripts import write_sample
 
 pytestmark = pytest.mark.peer
@@ -61,10 +63,16 @@ def test_a_deleted_topic_comes_back(newest_broker: Broker, desk: Desk) -> None:
     logs = list(saved.rglob("*.log"))
     assert [path.stat().st_nlink for path in logs] == [2, 2], "they stay when the broker unlinks its own"
     client.create_topic(topic, partitions=2)
-    copied = desk.run("topic-deleted-by-mistake", *words, newest_broker.bootstrap)
+    told = desk.run("topic-deleted-by-mistake", *words, newest_broker.bootstrap)
+    assert (told.exit_code, f"{topic}-0: up to 20 records" in told.text) == (4, True), told.text
+    assert read(newest_broker, topic, 0) == []
+    again = f"{topic}-again"
+    client.create_topic(again, partitions=2)
+    copied = desk.run("topic-deleted-by-mistake", *words, newest_broker.bootstrap, again, "--apply")
     assert copied.exit_code == 0, copied.text
-    assert read(newest_broker, topic, 0) == records(20)
-    assert read(newest_broker, topic, 1) == records(3)
+    assert read(newest_broker, again, 0) == records(20)
+    assert read(newest_broker, again, 1) == records(3)
+    assert read(newest_broker, topic, 0) == []
 
 
 def test_a_topic_that_is_not_there_is_not_made_up(newest_broker: Broker, desk: Desk) -> None:
@@ -80,11 +88,29 @@ def test_the_topics_of_a_dead_broker_are_copied_around_damage(newest_broker: Bro
         (disk / old).rename(disk / new)
     for topic in ("runbook-dead", "runbook-paid"):
         newest_broker.client.create_topic(topic)
-    ended = desk.run("dead-broker", disk, newest_broker.bootstrap, "runbook-dead", "runbook-paid")
+    words = (disk, newest_broker.bootstrap, "runbook-dead", "runbook-paid")
+    with unchanged(disk):
+        told = desk.run("dead-broker", *words)
+    assert told.exit_code == 4, told.text
+    for cost in ("offsets are new", "consumer groups", "transaction", "Nothing was copied; --apply does it"):
+        assert cost in told.text
+    assert read(newest_broker, "runbook-dead", 0) == []
+    ended = desk.run("dead-broker", *words, "--apply")
     assert ended.exit_code == 0, ended.text
     keys = [record.key for record in read(newest_broker, "runbook-dead", 0)]
     assert keys == [b"visitor-0"] * 2 + [b"visitor-2"] * 2 + [b"visitor-3"] * 2
     assert [record.value for record in read(newest_broker, "runbook-paid", 0)] == [b"12.50", b"99.00"]
+
+    # Once more would append all of it again: one topic that is not empty stops it, and nothing is written.
+    newest_broker.client.create_topic("runbook-new")
+    once_more = (disk, newest_broker.bootstrap, "runbook-paid=runbook-new", "runbook-dead", "--apply")
+    refused = desk.run("dead-broker", *once_more)
+    assert refused.exit_code == 5, refused.text
+    assert "runbook-dead-0: is not empty" in refused.text
+    assert "--create --topic runbook-dead-restored --partitions 1" in refused.text
+    assert "runbook-dead=runbook-dead-restored" in refused.text
+    assert len(read(newest_broker, "runbook-dead", 0)) == 6
+    assert read(newest_broker, "runbook-new", 0) == []
 
 
 def test_what_stands_behind_an_open_transaction_is_asked_for(newest_broker: Broker, desk: Desk) -> None:
@@ -96,9 +122,10 @@ def test_what_stands_behind_an_open_transaction_is_asked_for(newest_broker: Brok
     shutil.copytree(newest_broker.log_dir / f"{topic}-0", disk / f"{topic}-copy-0")
     client.create_topic(f"{topic}-copy")
     words = (disk, newest_broker.bootstrap, f"{topic}-copy")
-    assert desk.run("copy-from-disk", *words).exit_code == 4
+    hidden = desk.run("copy-from-disk", *words, "--apply")
+    assert (hidden.exit_code, "0 records copied, 0 refused, 2 offsets left" in hidden.text) == (4, True)
     assert read(newest_broker, f"{topic}-copy", 0) == []
-    ended = desk.run("copy-from-disk", *words, SERVE_OPTIONS="--last-stable-offset end")
+    ended = desk.run("copy-from-disk", *words, "--apply", SERVE_OPTIONS="--last-stable-offset end")
     assert ended.exit_code == 0, ended.text
     assert [one.value for one in read(newest_broker, f"{topic}-copy", 0)] == [b"open", b"behind"]
 
@@ -175,7 +202,9 @@ def test_a_bad_replica_is_fetched_again(desk: Desk) -> None:
             for number, one in cluster.nodes.items()
         }
         assert codes == {1: 4, 2: 0, 3: 0}
-        ended = desk.run("crc-errors-one-bad-replica", partition, kept, "--apply")
+        scripts, described = write_scripts(desk.directory / "scripts"), desk.directory / "described"
+        follow(Advice.DESCRIBE(), scripts, {"HOST:PORT": cluster.nodes[2].bootstrap, "FILE": described})
+        ended = desk.run("crc-errors-one-bad-replica", partition, kept, described, "--apply", "--offline")
         assert ended.exit_code == 0, ended.text
         node.start()
         cluster.wait_for("t", in_sync=[1, 2, 3])
