@@ -94,11 +94,12 @@ def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, 
 
     journal = None
     row = plan_row(plan, how, None)
+    if plan.steps:
+        _warn_of_unmarking(plan, speak)
     if do_apply and not plan.steps:  # scripts go on to what they do by hand
         refuse_if_unsafe(plan, disk_for(plan, how), how)
     elif do_apply:
         _say_whose_ids(plan.log_dir, speak)
-        _warn_of_unmarking(plan, speak)
         journal = _carry_out(plan, how, speak)
     if fmt is Format.ndjson:
         out.write({**row, "is_applied": journal is not None, "journal": journal})

@@ -438,6 +438,38 @@ def test_a_power_cut_while_originals_are_copied_back_loses_none_of_them(
     assert number > 20
 
 
+def plan_to_move_out(root: Path, aside: Path) -> Plan:
+    """Everything of a partition goes elsewhere, in two stages, and then its directory."""
+    names = sorted(os.listdir(root / "t-0"))
+    steps = [plans.remove(str(root / "t-0" / name), "set aside", str(aside / "t-0" / name)) for name in names]
+    stages = (tuple(steps[:1]), tuple(steps[1:]), (plans.remove_directory(str(root / "t-0"), "empty"),))
+    return Plan("set-aside", str(root), stages, directories=(str(aside), str(aside / "t-0")))
+
+
+def test_a_power_cut_while_a_partition_is_moved_out_can_be_undone(memory_path: Path) -> None:
+    number, is_cut = 0, True
+    while is_cut:
+        top = memory_path / f"disk-{number}"
+        root = write_tree(top / "logs", BEFORE)
+        disk = CrashDisk(top, stop_at=number)
+        with suppress(PowerCut):
+            apply(plan_to_move_out(root, top / "aside"), disk, HOW)
+        is_cut = disk.is_cut
+        for way, (_name, keep, tear) in enumerate(every_way(number)):
+            left = disk.survivors(memory_path / f"left-{number}-{way}", keep=keep, tear=tear)
+            assert set(UNCLEAN.values()) <= set(read_tree(left, ours=True).values())
+            shutil.rmtree(top)
+            shutil.copytree(left, top)  # the journal names places outside by their full paths
+            assert is_cut or not (root / "t-0").exists()
+            if read_tree(root) not in (BEFORE, UNCLEAN):
+                journal = read_journal(str(root / f"set-aside.kafkatool-{RUN}"), [str(top / "aside")])
+                undo(journal, Disk(), offline=False, now_ms=NOW)
+            assert read_tree(root) in (BEFORE, UNCLEAN)
+            assert (root / "t-0").stat().st_mode & 0o777 == 0o755
+        number += 1
+    assert number > 20
+
+
 CUTS = {
     "apply": (BEFORE, do_apply, check_applied),
     "apply after a crash": (UNCLEAN, do_apply, check_applied),

@@ -1,0 +1,104 @@
+"""`kafkatool set-aside` without a broker; tests/kafka/test_set_aside.py asks a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli import Run, run
+from tests.engine.partitions_to_verify import SEGMENT, flip, write_log_dir
+from tests.engine.test_doctor import MARK, log_of
+
+STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tElr: {}\tLastKnownElr: {}\n"
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    return write_log_dir(tmp_path / "logs", isr=[1])
+
+
+def picture(tmp_path: Path, *standing: object) -> str:
+    path = tmp_path / "cluster.txt"
+    path.write_text(STANDING.format(*standing))
+    return str(path)
+
+
+def set_aside(log_dir: Path, *words: str) -> Run:
+    aside = str(log_dir.parent / "aside")
+    return run("set-aside", str(log_dir / "orders-0"), "--move-to", aside, "--offline", *words)
+
+
+def test_a_copy_that_others_have_goes_and_its_checkpoints_with_it(log_dir: Path, tmp_path: Path) -> None:
+    (log_dir / MARK).write_text("{}")
+    done = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""), "--apply", "--format", "ndjson")
+    assert done.exit_code == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[-1]["is_applied"]
+    assert not (log_dir / "orders-0").exists()
+    assert not (log_dir / MARK).exists()
+    assert (log_dir / "log-start-offset-checkpoint").read_text() == "0\n0\n"
+    assert len(list((tmp_path / "aside" / "orders-0").glob("*.log"))) == 3
+    assert b"stop no other until node 1 is back in the Isr of orders" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("standing", "why"),
+    [
+        ((1, "1,2", "", ""), b"node 1 leads it"),
+        ((2, "2", "1", ""), b"eligible to lead it"),
+        (("none", "", "2", "1"), b"led it last"),
+    ],
+)
+def test_what_could_lose_records_is_refused_and_the_stake_is_said(
+    log_dir: Path, tmp_path: Path, standing: tuple[object, ...], why: bytes
+) -> None:
+    refused = set_aside(log_dir, "--describe", picture(tmp_path, *standing), "--apply")
+    assert refused.exit_code == 5
+    assert why in refused.stderr
+    assert f"holds offsets 0 to {3 * SEGMENT - 1}".encode() in refused.stderr
+    assert (log_dir / "orders-0").is_dir()
+    accepted = set_aside(log_dir, "--describe", picture(tmp_path, *standing), "--apply", "--accept-loss")
+    assert accepted.exit_code == 0
+    assert why in accepted.stderr
+
+
+def test_a_picture_of_before_the_end_of_the_broker_proves_nothing(log_dir: Path, tmp_path: Path) -> None:
+    old = picture(tmp_path, 2, 2, "", "")
+    os.utime(old, (1, 1))
+    refused = set_aside(log_dir, "--describe", old)
+    assert refused.exit_code == 5
+    assert b"after the picture of the cluster was taken" in refused.stderr
+
+
+def test_what_is_no_partition_or_no_picture_is_refused(log_dir: Path, tmp_path: Path) -> None:
+    good = picture(tmp_path, 2, 2, "", "")
+    for words, code in (
+        ((str(log_dir), "--move-to", "x", "--describe", good), 2),
+        ((str(log_dir / "__cluster_metadata-0"), "--move-to", "x", "--describe", good), 5),
+        ((str(log_dir / "orders-0"), "--describe", good), 2),
+        ((str(log_dir / "orders-0"), "--move-to", "x", "--describe", good, "--metadata", str(log_dir)), 2),
+        ((str(log_dir / "orders-0"), "--move-to", str(log_dir / "x"), "--describe", good, "--apply"), 5),
+    ):
+        assert run("set-aside", *words, "--offline").exit_code == code, words
+    (tmp_path / "cluster.txt").write_text("nothing of the kind\n")
+    assert set_aside(log_dir, "--describe", good).exit_code == 5
+    (tmp_path / "link-0").symlink_to(log_dir / "orders-0")
+    assert run("set-aside", str(tmp_path / "link-0"), "--move-to", "x", "--describe", good).exit_code == 2
+
+
+def test_before_the_mark_of_a_clean_shutdown_goes_what_hangs_on_the_broker_alone_is_named(
+    log_dir: Path,
+) -> None:
+    """A warning, not a refusal: repair must go on."""
+    flip(log_of(log_dir, 2), 100)
+    (log_dir / MARK).write_text("{}")
+    warning = b"orders-0: no other node than 1 was in sync"
+    assert warning in run("recover", str(log_dir)).stderr
+    done = run("recover", "--apply", "--offline", str(log_dir))
+    assert done.exit_code == 0
+    assert warning in done.stderr
+    assert not (log_dir / MARK).exists()
+    assert warning not in run("rebuild-index", "--force", str(log_dir)).stderr  # it is gone already
