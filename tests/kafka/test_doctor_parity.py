@@ -185,6 +185,7 @@ def test_what_a_start_loses_in_silence_doctor_had_counted_partition_by_partition
     empty_recovery_points(stopped)
     told = lost_by_partition(stopped.configuration)
     found = stopped.diagnose()
+    flipped = stopped.logs(1)[BELIEVED.index(a_bit_in_the_middle)].path.name
     assert found.verdict == "loses"
     assert found.lost_offsets == sum(told.values())
     stopped.broker.start()
@@ -192,8 +193,84 @@ def test_what_a_start_loses_in_silence_doctor_had_counted_partition_by_partition
         left = served(stopped.broker)
     finally:
         stopped.broker.kill()
-    assert told == {name: RECORDS - count for name, count in left.items() if count < RECORDS}
-    assert len(told) == 8
+    gone = {name: RECORDS - count for name, count in left.items() if count < RECORDS}
+    assert len(gone) == 8
+    # A flipped bit that no start looks at keeps its offset, and its record cannot be read.
+    assert told == {**gone, flipped: 1}
+
+
+def all_served(stopped: Stopped) -> dict[str, int]:
+    """How many offsets of each partition a consumer gets, from a broker that is killed afterwards."""
+    stopped.broker.start()
+    try:
+        found = stopped.broker.client.consume_all(TOPIC, range(PARTITIONS))
+    finally:
+        stopped.broker.kill()
+    return {f"{TOPIC}-{number}": len({one.offset for one in records}) for number, records in found.items()}
+
+
+@SOAK
+@VERSIONS
+def test_a_partition_that_is_missing_is_lost_and_doctor_had_said_so(stopped: Stopped) -> None:
+    stopped.restore()
+    gone = stopped.logs(0)[0].path
+    shutil.rmtree(gone)
+    found = stopped.diagnose()
+    assert (found.verdict, found.lost_offsets) == ("loses", RECORDS)
+    assert found.lost_partitions == {gone.name}
+    assert {name for name, count in all_served(stopped).items() if count < RECORDS} == {gone.name}
+
+
+@SOAK
+@VERSIONS
+def test_the_only_controller_without_its_metadata_log_is_an_empty_cluster_as_doctor_had_said(
+    stopped: Stopped,
+) -> None:
+    stopped.restore()
+    shutil.rmtree(stopped.metadata)
+    found = stopped.diagnose()
+    assert found.verdict == "loses"
+    assert found.lost_partitions >= {f"{TOPIC}-{number}" for number in range(PARTITIONS)}
+    stopped.broker.start()
+    try:
+        assert stopped.broker.client.placement(TOPIC) is None
+        for directory in stopped.broker.log_dirs:
+            wait_until(lambda home=directory: not list(home.glob(f"{TOPIC}-?")), "strays")  # type: ignore[misc]
+    finally:
+        stopped.broker.kill()
+
+
+@SOAK
+@VERSIONS
+def test_offsets_that_go_backwards_and_a_torn_tail_under_the_mark_are_losses(stopped: Stopped) -> None:
+    """An offset that nobody has any more, and one that the broker gives out a second time."""
+    stopped.restore()
+    backwards, torn = stopped.logs(0)[:2]
+    put(backwards.file(0, ".log"), backwards.batches(0)[RECORDS - 2][0], (0).to_bytes(8, "big"))
+    log = torn.file(0, ".log")
+    cut(log, log.stat().st_size - 10)
+    found = stopped.diagnose()
+    assert found.verdict == "loses"
+    assert found.lost_partitions == {backwards.path.name, torn.path.name}
+    assert found.lost_offsets == 2
+    left = all_served(stopped)
+    assert (left[backwards.path.name], left[torn.path.name]) == (RECORDS - 1, RECORDS - 1)
+
+
+@SOAK
+@VERSIONS
+def test_a_lost_owner_comes_back_with_its_old_id_and_every_record(stopped: Stopped) -> None:
+    stopped.restore()
+    owner = stopped.broker.log_dirs[1] / "meta.properties"
+    before = owner.read_text()
+    owner.unlink()
+    found = stopped.diagnose()
+    assert found.verdict == "no_start"
+    [advice] = [row["fix"] for row in found.findings if row["file"] == str(owner)]
+    subprocess.run(["bash", "-c", str(advice)], check=True)
+    kept = [line for line in before.splitlines() if not line.startswith("#")]
+    assert sorted(owner.read_text().splitlines()) == sorted(kept)
+    assert set(all_served(stopped).values()) == {RECORDS}
 
 
 def lost_by_partition(configuration: str) -> dict[str, int]:
