@@ -25,8 +25,11 @@ _COMMAND = re.compile(
     rf"kafka-[a-z-]+\.sh|kafkatool (?:{_VERBS})\b"
     r"|(?:^|[:;`#]\s*)(?:mv|cp|rm|chown|chmod|printf|sysctl|mount|ulimit|systemctl) "
 )
-# Titles of pages, and the sentence about help itself.
-TITLES = {"kafkatool cache-map", "kafkatool report: ", "kafkatool report "}
+# Titles of pages, and what a client is told by a server that it may not know.
+TITLES = {
+    *("kafkatool cache-map", "kafkatool report: ", "kafkatool report "),
+    *("kafkatool serve is read-only", "there are no transactions here: kafkatool serve is read-only"),
+}
 
 
 def printed_texts(module: Path) -> Iterator[str]:

@@ -218,10 +218,14 @@ def test_the_command_that_a_finding_names_can_be_pasted(tmp_path: Path) -> None:
     write_log(tmp_path / ODD / "orders-0", b"".join(batches(4))[:-3])
     found = without_terminal(["verify", "--format", "ndjson", ODD], tmp_path).stdout.decode()
     rows = [json.loads(line) for line in found.splitlines()]
-    fixes = [shlex.split(row["fix"]) for row in rows if row.get("fix")]
+    fixes = [row["fix"] for row in rows if row.get("fix")]
     assert fixes
     for fix in fixes:
-        assert [word for word in fix if ODD in word], fix
+        shown = f"printf '%s\\0' {fix}"
+        words = subprocess.run(["bash", "-c", shown], capture_output=True, check=True).stdout
+            ["bash", "-c", f"printf '%s\\0' {fix}"], capture_output=True, check=True
+        ).stdout
+        assert os.fsencode(ODD) in words
 
 
 def unprivileged() -> list[str]:

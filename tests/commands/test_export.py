@@ -265,7 +265,7 @@ def test_an_output_that_cannot_be_is_one_line(partition: Path, tmp_path: Path) -
 
 
 def test_standard_output_is_for_cat(partition: Path) -> None:
-    assert "kafkatool cat --format ndjson" in export("-o", "-", partition, code=2)
+    assert "cat --format ndjson writes to standard output" in export("-o", "-", partition, code=2)
 
 
 def test_the_name_of_a_file_says_its_format(partition: Path, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ class Answers(GroupAnswers):
 
     def find_coordinator(self, request: Request, client: Client) -> Tree:
         if request.body.get("keyType", 0) != 0:
-            message = "there are no transactions here: this server is read-only"
+            message = "there are no transactions here: kafkatool serve is read-only"
             return {"errorCode": ErrorCode.INVALID_REQUEST, "errorMessage": message, "nodeId": -1, "port": -1}
         return self._broker(client)
 
@@ -312,7 +312,7 @@ class Answers(GroupAnswers):
             return None
         refused: Tree = {
             "errorCode": ErrorCode.POLICY_VIOLATION,
-            "errorMessage": "this server is read-only",
+            "errorMessage": "kafkatool serve is read-only",
         }
 
         def rows(topic: dict[str, Any]) -> Tree:
