@@ -223,8 +223,6 @@ def test_the_command_that_a_finding_names_can_be_pasted(tmp_path: Path) -> None:
     for fix in fixes:
         shown = f"printf '%s\\0' {fix}"
         words = subprocess.run(["bash", "-c", shown], capture_output=True, check=True).stdout
-            ["bash", "-c", f"printf '%s\\0' {fix}"], capture_output=True, check=True
-        ).stdout
         assert os.fsencode(ODD) in words
 
 
