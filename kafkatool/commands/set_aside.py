@@ -117,28 +117,25 @@ class _Work:
         from kafkatool.engine.repair.set_aside import objections_to_picture
         from kafkatool.engine.repair.standing import objections_to_moving
 
-        view = self._picture(describe, metadata)
-        current = {one.key for one in self._moved if one.is_current}
-        self._say_the_other_way(view, current)
-        doubts = list(objections_to_picture(view, self._moved))
-        doubts += [one.sentence for one in objections_to_moving(view, self._node, current)]
+        if describe is None and metadata is None:
+            doubts = [_no_picture()]
+        else:
+            view = self._picture(describe, metadata)
+            current = {one.key for one in self._moved if one.is_current}
+            self._say_the_other_way(view, current)
+            doubts = list(objections_to_picture(view, self._moved))
+            doubts += [one.sentence for one in objections_to_moving(view, self._node, current)]
         for doubt in doubts:
             self._talk.warn(doubt)
         if doubts:
             self._weigh()
 
     def _picture(self, describe: str | None, metadata: str | None) -> ClusterView:
-        from kafkatool.engine.advice import Advice
         from kafkatool.engine.cluster_view import read_cluster_view
         from kafkatool.engine.repair.describe_text import read_description
 
         if describe is not None and metadata is not None:
             raise UsageError("--describe and --metadata exclude each other")
-        if describe is None and metadata is None:
-            raise Refused(
-                "how the rest of the cluster stands is not known: name with --describe what is printed by "
-                f"{Advice.DESCRIBE()} now that the broker is down, or with --metadata a controller's disk"
-            )
         if describe == "-":
             view = read_description(sys.stdin, self._now_ms)
         elif describe is not None:
@@ -201,6 +198,15 @@ class _Work:
                 f"start the broker, and stop no other until node {self._node} is back in the Isr of {topic}: "
                 f"{Advice.DESCRIBE_TOPIC(topic=topic)}"
             )
+
+
+def _no_picture() -> str:
+    from kafkatool.engine.advice import Advice
+
+    return (
+        "how the rest of the cluster stands is not known: name with --describe what is printed by "
+        f"{Advice.DESCRIBE()} now that the broker is down, or with --metadata a controller's disk"
+    )
 
 
 def _metadata_partitions(path: str, guest: Guest) -> list[Partition]:

@@ -64,6 +64,8 @@ def owner_file_problem(log_dir: LogDir, guest: Guest, *, is_kraft: bool) -> Owne
         meta = read_meta_properties(read_whole_file(path, guest))
     except FileNotFoundError:
         text = "is missing: a KRaft node does not start without it"
+        if holds_metadata(log_dir):
+            text += ", and formatted anew a controller may count as another voter"
         # Where nothing of a broker's own is beside the partitions, they are copies, not a log directory.
         is_wanted = is_kraft and bool(log_dir.files)
         return OwnerProblem(log_dir.path, path, Effect.REFUSE, text) if is_wanted else None

@@ -73,6 +73,15 @@ def test_a_picture_of_before_the_end_of_the_broker_proves_nothing(log_dir: Path,
     assert b"after the picture of the cluster was taken" in refused.stderr
 
 
+def test_without_a_picture_only_who_accepts_a_loss_goes_on(log_dir: Path) -> None:
+    refused = set_aside(log_dir, "--apply")
+    assert refused.exit_code == 5
+    assert b"how the rest of the cluster stands is not known" in refused.stderr
+    assert (log_dir / "orders-0").is_dir()
+    assert set_aside(log_dir, "--apply", "--accept-loss").exit_code == 0
+    assert not (log_dir / "orders-0").exists()
+
+
 def test_what_is_no_partition_or_no_picture_is_refused(log_dir: Path, tmp_path: Path) -> None:
     good = picture(tmp_path, 2, 2, "", "")
     for words, code in (
