@@ -232,11 +232,14 @@ def write_log_dir(path: Path) -> None:
 
 def write_picture(path: Path) -> None:
     """What kafka-topics.sh --describe would print when the broker of the sample is down."""
+    whole = "Leader: 2\tReplicas: 1,2\tIsr: 2\tElr: \tLastKnownElr: "
+    alone = "Leader: none\tReplicas: 1\tIsr: \tElr: 1\tLastKnownElr: 1"
+    numbers = {"clicks": (0, 1), "orders": (0,), "payments": (0,), "__consumer_offsets": (7,)}
     lines = []
-    for topic, partitions in {"clicks": 2, "orders": 1, "payments": 1}.items():
-        lines.append(f"Topic: {topic}\tTopicId: {TOPIC_IDS[topic]}\tPartitionCount: {partitions}")
-        for number in range(partitions):
-            standing = "Leader: 2\tReplicas: 1,2\tIsr: 2\tElr: \tLastKnownElr: "
+    for topic, partitions in numbers.items():
+        lines.append(f"Topic: {topic}\tTopicId: {TOPIC_IDS[topic]}\tPartitionCount: {len(partitions)}")
+        for number in partitions:
+            standing = alone if topic.startswith("__") else whole
             lines.append(f"\tTopic: {topic}\tPartition: {number}\t{standing}")
     path.write_text("\n".join(lines) + "\n")
 

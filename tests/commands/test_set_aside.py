@@ -73,6 +73,19 @@ def test_a_picture_of_before_the_end_of_the_broker_proves_nothing(log_dir: Path,
     assert b"after the picture of the cluster was taken" in refused.stderr
 
 
+def test_a_picture_of_some_topics_only_says_nothing_of_the_others(log_dir: Path, tmp_path: Path) -> None:
+    (log_dir / "orders-0").rename(log_dir / "users-0")
+    refused = run("set-aside", str(log_dir / "users-0"), "--move-to", "x", "--describe",
+                  picture(tmp_path, 2, 2, "", ""))  # fmt: skip
+    assert b"users-0: the picture of the cluster does not show it" in refused.stderr
+    (log_dir / "users-0").rename(log_dir / "orders-0")
+    write_log_dir(tmp_path / "more")
+    (tmp_path / "more" / "orders-0").rename(log_dir / "users-0")
+    refused = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""))
+    assert refused.exit_code == 5
+    assert b"does not show users-0, which this broker has" in refused.stderr
+
+
 def test_without_a_picture_only_who_accepts_a_loss_goes_on(log_dir: Path) -> None:
     refused = set_aside(log_dir, "--apply")
     assert refused.exit_code == 5

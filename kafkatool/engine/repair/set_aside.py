@@ -17,7 +17,7 @@ from kafkatool.engine.evidence import gather_evidence
 from kafkatool.engine.extent import partition_extent
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.plan import Plan, Step, remove, remove_directory, write
-from kafkatool.engine.repair.standing import Key
+from kafkatool.engine.repair.standing import Key, standings
 from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
@@ -104,10 +104,30 @@ def objections_to_picture(view: ClusterView, moved: Sequence[Moved]) -> Iterator
                 f"{log_dir.path}: was written to after the picture of the cluster was taken: "
                 "take it when the broker is down"
             )
+    yield from _not_shown(view, moved)
     known = {one.topic_id for each in moved for one in each.log_dir.partitions if one.topic_id is not None}
     has_ids = any(topic_id != name for topic_id, name in view.topic_ids.items())
     if known and has_ids and not known & view.topic_ids.keys():
         yield "the picture is of another cluster: it has none of the topics of this broker"
+
+
+def _not_shown(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
+    """A picture of some topics only does not say what the rest of the broker's partitions come to."""
+    shown = {key for key, _ in standings(view)}
+    held = {
+        (one.topic, one.partition)
+        for log_dir in {each.log_dir.path: each.log_dir for each in moved}.values()
+        for one in log_dir.partitions
+        if one.state is PartitionState.ACTIVE
+    }
+    moving = {one.key for one in moved}
+    missing = [f"{topic}-{number}" for topic, number in sorted(held - shown - moving, key=str)]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield (
+            f"the picture of the cluster does not show {missing[0]}{more}, which this broker has: "
+            "describe all topics, internal ones too"
+        )
 
 
 def _is_of_broker(entry: FileEntry) -> bool:
