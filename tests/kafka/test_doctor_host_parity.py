@@ -19,6 +19,7 @@ from tests.engine.cold import evict
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.diagnoses import diagnose
+from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.test_start_parity import GOES_OFFLINE
 
@@ -53,6 +54,11 @@ def stopped(request: pytest.FixtureRequest) -> Iterator[Wrapped]:
         for directory in broker.log_dirs:
             shutil.copytree(directory, broker.root / f"pristine-{directory.name}")
         yield broker
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_scripts(tmp_path_factory.mktemp("scripts"))
 
 
 def restore(broker: Wrapped) -> None:
@@ -170,6 +176,58 @@ def test_a_read_only_volume_is_left_out_as_doctor_says(stopped: Wrapped) -> None
         subprocess.run(["mount", "-o", "remount,ro", str(second)], check=True)
         assert diagnose(configuration(stopped)).verdict == "partly"
         assert goes_offline(stopped, second)
+
+
+# --- the advice ---------------------------------------------------------------------------------------------
+
+
+def advice_of(broker: Broker, name: str, *arguments: str) -> str:
+    """What doctor says to do, of this beginning."""
+    found = diagnose(*arguments, configuration(broker)).findings
+    return next(str(row["fix"]) for row in found if str(row["fix"]).startswith(name))
+
+
+def starts_with_everything(broker: Wrapped) -> None:
+    """It starts, leaves no directory out, and every record is there."""
+    broker.start()
+    try:
+        found = broker.client.consume_all(TOPIC, range(PARTITIONS))
+        assert sum(map(len, found.values())) == 1
+    finally:
+        broker.kill()
+
+
+@pytest.mark.advice("OWN_DIRECTORY", "OPEN_WAY")
+def test_a_directory_that_is_given_to_its_user_is_opened(stopped: Wrapped, scripts: Path) -> None:
+    restore(stopped)
+    second = stopped.log_dirs[1]
+    for path in (second, *second.rglob("*")):
+        os.chown(path, OWNER, OWNER)
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    for path in (stopped.root, stopped.log_dirs[0], *stopped.log_dirs[0].rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    follow(advice_of(stopped, "chown", "--user", str(USER)), scripts, {})
+    assert diagnose("--user", str(USER), configuration(stopped)).verdict == "starts"
+    starts_with_everything(stopped)
+
+
+@pytest.mark.advice("RAISE_NOFILE")
+def test_a_broker_starts_with_the_limit_that_doctor_names(stopped: Wrapped, scripts: Path) -> None:
+    restore(stopped)
+    advice = advice_of(stopped, "ulimit", "--nofile", "20")
+    stopped.wrapper = ["bash", "-c", f'{advice.partition("  # ")[0]}; exec "$@"', "bash"]
+    starts_with_everything(stopped)
+
+
+@pytest.mark.advice("REMOUNT_WRITABLE", "REMOUNT")
+def test_a_volume_that_is_mounted_writable_again_is_used(stopped: Wrapped, scripts: Path) -> None:
+    restore(stopped)
+    second = stopped.log_dirs[1]
+    with volume(second, 64 << 20):
+        subprocess.run(["mount", "-o", "remount,ro", str(second)], check=True)
+        advice = advice_of(stopped, "dmesg")
+        follow(advice.partition("; then ")[2], scripts, {})
+        starts_with_everything(stopped)
 
 
 def test_recovery_takes_as_long_as_doctor_says() -> None:
