@@ -157,21 +157,14 @@ def _say_whose_ids(log_dir: str, speak: Talk) -> None:
 
 def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
     """Say which partitions hang on this broker alone, before the mark of its clean shutdown goes."""
-    from kafkatool.engine.cluster_view import read_cluster_view
-    from kafkatool.engine.logdir import PartitionState, read_log_dir
-    from kafkatool.engine.repair.standing import objections_to_unmarking
+    from kafkatool.engine.repair.unmarking import judge_unmarking
     from kafkatool.engine.source import Guest
 
-    log_dir = read_log_dir(plan.log_dir)
-    node = None if log_dir.meta is None else log_dir.meta.node_id
-    if not log_dir.was_shut_down_cleanly or node is None:
-        return
-    metadata = [one for one in log_dir.partitions if one.state is PartitionState.METADATA]
-    view = read_cluster_view(metadata, Guest())
-    for objection in objections_to_unmarking(view, node):
+    judged = judge_unmarking(plan.log_dir, Guest())
+    for objection in judged.objections:
         speak.warn(
-            f"{objection.sentence} by the metadata of {iso_time(view.last_ms)}, and the mark of a clean "
-            "shutdown goes: start this broker before any other that has a copy"
+            f"{objection.sentence} by the metadata of {iso_time(judged.metadata_ms)}; the mark of a clean "
+            "shutdown, by which the cluster trusts this broker, goes"
         )
 
 

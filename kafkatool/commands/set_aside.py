@@ -167,7 +167,7 @@ class _Work:
         from kafkatool.engine.repair.set_aside import stake_of
 
         for one in self._moved:
-            stake = stake_of(one, self._guest).sentence
+            stake = stake_of(one, self._guest)
             self._talk.warn(f"{one.partition.path}: {stake}, high watermark {self._watermark(one)}")
         if not self._accept_loss:
             raise Refused("acknowledged records could be lost; --accept-loss does it all the same")
@@ -204,8 +204,8 @@ def _no_picture() -> str:
     from kafkatool.engine.advice import Advice
 
     return (
-        "how the rest of the cluster stands is not known: name with --describe what is printed by "
-        f"{Advice.DESCRIBE()} now that the broker is down, or with --metadata a controller's disk"
+        "how the rest of the cluster stands is not known; with the broker down, run "
+        f"{Advice.DESCRIBE()} and name the file with --describe, or name a controller's disk with --metadata"
     )
 
 

@@ -50,11 +50,16 @@ def early_end(cluster: ClusterView, log_dirs: Iterable[LogDir]) -> MetadataEnd |
     """How a broker's metadata ended before its directories did; None: it did not, or there is none."""
     if not cluster.is_known:
         return None
-    files = (entry for log_dir in log_dirs if not is_remote(log_dir.path) for entry in _of_broker(log_dir))
-    newest = max(files, key=lambda entry: entry.modified_ns, default=None)
+    newest = last_written(log_dirs)
     if newest is None or newest.modified_ms - cluster.last_ms <= LATE_MS:
         return None
     return MetadataEnd(cluster.last_ms, newest.path, newest.modified_ms)
+
+
+def last_written(log_dirs: Iterable[LogDir]) -> FileEntry | None:
+    """The file that a broker itself wrote last in its directories; None where there is none."""
+    files = (entry for log_dir in log_dirs if not is_remote(log_dir.path) for entry in _of_broker(log_dir))
+    return max(files, key=lambda entry: entry.modified_ns, default=None)
 
 
 def _of_broker(log_dir: LogDir) -> Iterator[FileEntry]:

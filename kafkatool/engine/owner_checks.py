@@ -38,6 +38,12 @@ def holds_metadata(log_dir: LogDir) -> bool:
     return any(one.state is PartitionState.METADATA for one in log_dir.partitions)
 
 
+def is_reserved_id(directory_id: str) -> bool:
+    """Whether a directory id stands for "none yet", "lost" or the like."""
+    raw = parse_uuid(directory_id)
+    return raw is not None and int.from_bytes(raw, "big") < _RESERVED_IDS
+
+
 def owner_problems(
     log_dirs: Sequence[LogDir], guest: Guest, node_id: int | None = None
 ) -> Iterator[OwnerProblem]:
@@ -83,8 +89,7 @@ def owner_file_problem(log_dir: LogDir, guest: Guest, *, is_kraft: bool) -> Owne
 def _id_problems(log_dir: LogDir, meta: MetaProperties) -> Iterator[OwnerProblem]:
     path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
     if meta.directory_id is not None:
-        raw = parse_uuid(meta.directory_id)
-        if raw is not None and int.from_bytes(raw, "big") < _RESERVED_IDS:
+        if is_reserved_id(meta.directory_id):
             text = f"directory.id {meta.directory_id} is reserved: a node does not start with it"
             yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
     elif meta.version > 0 and log_dir.partitions:

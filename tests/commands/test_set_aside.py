@@ -95,6 +95,14 @@ def test_without_a_picture_only_who_accepts_a_loss_goes_on(log_dir: Path) -> Non
     assert not (log_dir / "orders-0").exists()
 
 
+def test_a_checkpoint_that_cannot_be_read_is_named(log_dir: Path, tmp_path: Path) -> None:
+    (log_dir / "log-start-offset-checkpoint").write_text("0\nmany\n")
+    done = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""), "--apply")
+    assert done.exit_code == 3
+    assert f"{log_dir}/log-start-offset-checkpoint: ".encode() in done.stderr
+    assert (log_dir / "orders-0").is_dir()
+
+
 def test_what_is_no_partition_or_no_picture_is_refused(log_dir: Path, tmp_path: Path) -> None:
     good = picture(tmp_path, 2, 2, "", "")
     for words, code in (

@@ -197,7 +197,7 @@ def starts_with_everything(broker: Wrapped) -> None:
         broker.kill()
 
 
-@pytest.mark.advice("OWN_DIRECTORY", "OPEN_WAY")
+@pytest.mark.advice("OWN_DIRECTORY")
 def test_a_directory_that_is_given_to_its_user_is_opened(stopped: Wrapped, scripts: Path) -> None:
     restore(stopped)
     second = stopped.log_dirs[1]
@@ -219,7 +219,7 @@ def test_a_broker_starts_with_the_limit_that_doctor_names(stopped: Wrapped, scri
     starts_with_everything(stopped)
 
 
-@pytest.mark.advice("REMOUNT_WRITABLE", "REMOUNT")
+@pytest.mark.advice("REMOUNT_WRITABLE")
 def test_a_volume_that_is_mounted_writable_again_is_used(stopped: Wrapped, scripts: Path) -> None:
     restore(stopped)
     second = stopped.log_dirs[1]

@@ -14,15 +14,12 @@ from kafkatool.engine.doctor.symptoms import Symptom
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.lock import CLEAN_MARKER
 from kafkatool.engine.logdir import LogDir, PartitionState
-from kafkatool.engine.owner_checks import holds_metadata
+from kafkatool.engine.owner_checks import holds_metadata, is_reserved_id
 from kafkatool.engine.verify_report import Finding
 from kafkatool.engine.verify_state import state_damage
-from kafkatool.format.uuids import parse_uuid
+from kafkatool.format.names import METADATA_PARTITION
 
-_METADATA = "__cluster_metadata-0"
 _HERE = (PartitionState.ACTIVE, PartitionState.FUTURE)
-# Directory ids below stand for "none yet", "not told" and the like.
-_RESERVED_IDS = 100
 
 
 def absence_symptoms(broker: Broker, start: BrokerStart) -> Iterator[Symptom]:
@@ -44,7 +41,8 @@ def _missing_metadata(broker: Broker) -> Iterator[Symptom]:
         text = "the metadata log of the only controller is missing: it begins an empty cluster"
         severity = Severity.LOSS
     damage = state_damage(FindingClass.MISSING_FILE, text, "", "", severity=severity)
-    yield Symptom(Finding(os.path.join(home, _METADATA), None, None, damage, None), directory=_METADATA)
+    finding = Finding(os.path.join(home, METADATA_PARTITION), None, None, damage, None)
+    yield Symptom(finding, directory=METADATA_PARTITION)
 
 
 def _missing_marks(broker: Broker) -> Iterator[Symptom]:
@@ -99,8 +97,7 @@ def _home(broker: Broker, replicas: Replicas, node: int) -> LogDir | None:
     for log_dir in broker.log_dirs:
         if wanted is not None and log_dir.meta is not None and log_dir.meta.directory_id == wanted:
             return log_dir
-    raw = parse_uuid(wanted or "")
-    is_unsaid = raw is None or int.from_bytes(raw, "big") < _RESERVED_IDS
+    is_unsaid = wanted is None or is_reserved_id(wanted)
     is_all_here = broker.configuration is not None and not broker.missing and bool(broker.log_dirs)
     return broker.log_dirs[0] if is_unsaid and is_all_here else None
 

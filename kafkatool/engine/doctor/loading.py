@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
-from kafkatool.engine.doctor.advice import for_the_top, format_directory
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import Case
+from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from kafkatool.engine.cluster_view import ClusterView
 from kafkatool.engine.evidence import gather_evidence
 from kafkatool.engine.extent import partition_extent
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, read_log_dir
+from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
+from kafkatool.engine.metadata_end import last_written
 from kafkatool.engine.plan import Plan, Step, remove, remove_directory, write
 from kafkatool.engine.repair.standing import Key, standings
 from kafkatool.engine.source import Guest, read_small_file
-from kafkatool.errors import KafkatoolError, Refused, UsageError
+from kafkatool.errors import FormatError, KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint, write_offset_checkpoint
 
@@ -46,21 +47,6 @@ class Moved:
         return self.partition.state is PartitionState.ACTIVE
 
 
-@dataclass(frozen=True, slots=True)
-class Stake:
-    """The offsets that a partition holds, as far as they can be read."""
-
-    first_offset: int | None
-    last_offset: int | None
-
-    @property
-    def sentence(self) -> str:
-        if self.first_offset is None or self.last_offset is None:
-            return "holds no offset that can be read"
-        count = self.last_offset - self.first_offset + 1
-        return f"holds offsets {self.first_offset} to {self.last_offset}, up to {count} records"
-
-
 def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
     """The partitions that these directories are, each with its log directory as it is now.
 
@@ -71,9 +57,11 @@ def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
     for path in map(os.path.normpath, paths):
         if os.path.islink(path):
             raise UsageError(f"{path}: a link: name the directory that it leads to")
-        parent = os.path.dirname(path) or os.curdir
-        log_dir = log_dirs.setdefault(parent, read_log_dir(parent, guest))
-        one = next((each for each in log_dir.partitions if os.path.samefile(each.path, path)), None)
+        parent, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
+        if parent not in log_dirs:
+            log_dirs[parent] = read_log_dir(parent, guest)
+        log_dir = log_dirs[parent]
+        one = next((each for each in log_dir.partitions if each.directory == name), None)
         if one is None or one.topic is None or one.partition is None:
             raise UsageError(f"{path}: not the directory of a partition")
         if one.state is PartitionState.METADATA:
@@ -97,13 +85,12 @@ def node_of(moved: Sequence[Moved]) -> int:
 
 def objections_to_picture(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
     """Why a picture of the cluster proves nothing: it is older than the end of the broker, or of another."""
-    for log_dir in {one.log_dir.path: one.log_dir for one in moved}.values():
-        times = (one.modified_ms for one in log_dir.all_files if _is_of_broker(one))
-        if view.last_ms < max(times, default=0):
-            yield (
-                f"{log_dir.path}: was written to after the picture of the cluster was taken: "
-                "take it when the broker is down"
-            )
+    newest = last_written(_log_dirs(moved))
+    if newest is not None and view.last_ms < newest.modified_ms:
+        yield (
+            f"{newest.path}: was written to after the picture of the cluster was taken: "
+            "take it when the broker is down"
+        )
     yield from _not_shown(view, moved)
     known = {one.topic_id for each in moved for one in each.log_dir.partitions if one.topic_id is not None}
     has_ids = any(topic_id != name for topic_id, name in view.topic_ids.items())
@@ -116,7 +103,7 @@ def _not_shown(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
     shown = {key for key, _ in standings(view)}
     held = {
         (one.topic, one.partition)
-        for log_dir in {each.log_dir.path: each.log_dir for each in moved}.values()
+        for log_dir in _log_dirs(moved)
         for one in log_dir.partitions
         if one.state is PartitionState.ACTIVE
     }
@@ -130,21 +117,24 @@ def _not_shown(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
         )
 
 
-def _is_of_broker(entry: FileEntry) -> bool:
-    return entry.kind not in (kinds.BACKUP, kinds.UNKNOWN)
+def _log_dirs(moved: Sequence[Moved]) -> list[LogDir]:
+    return list({one.log_dir.path: one.log_dir for one in moved}.values())
 
 
-def stake_of(one: Moved, guest: Guest) -> Stake:
+def stake_of(one: Moved, guest: Guest) -> str:
+    """Say which offsets a partition holds, as far as they can be read."""
     extent = partition_extent(one.partition, guest)
-    return Stake(extent.first_offset, extent.last_offset)
+    if extent.first_offset is None or extent.last_offset is None:
+        return "holds no offset that can be read"
+    count = extent.last_offset - extent.first_offset + 1
+    return f"holds offsets {extent.first_offset} to {extent.last_offset}, up to {count} records"
 
 
 def plans_to_set_aside(moved: Sequence[Moved], move_to: str, guest: Guest, *, is_applied: bool) -> list[Plan]:
     """One plan for each log directory."""
-    homes = {one.log_dir.path: one.log_dir for one in moved}
     return [
         _plan(log_dir, [one for one in moved if one.log_dir is log_dir], move_to, guest, is_applied)
-        for log_dir in homes.values()
+        for log_dir in _log_dirs(moved)
     ]
 
 
@@ -184,7 +174,10 @@ def _without(log_dir: LogDir, keys: set[Key], guest: Guest) -> Iterator[Step]:
         path = os.path.join(log_dir.path, kind.name)
         if not any(entry.name == kind.name for entry in log_dir.files):
             continue
-        known = read_offset_checkpoint(read_small_file(path, guest))
+        try:
+            known = read_offset_checkpoint(read_small_file(path, guest))
+        except FormatError as error:
+            raise KafkatoolError(f"{path}: {error}") from None
         left = [one for one in known if (one.topic, one.partition) not in keys]
         if len(left) < len(known):
             yield write(path, write_offset_checkpoint(left), "the partition begins anew")

@@ -29,12 +29,8 @@ class Objection(NamedTuple):
     why: str
 
     @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    @property
     def sentence(self) -> str:
-        return f"{self.name}: {self.why}"
+        return f"{self.topic}-{self.partition}: {self.why}"
 
 
 def objections_to_moving(view: ClusterView, node_id: int, moved: Collection[Key]) -> Iterator[Objection]:

@@ -9,6 +9,7 @@ from kafkatool.engine.advice import Advice, Placeholder
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.logdir import Partition
+from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.start_checks import StartProblem
 from kafkatool.engine.verify_report import fetch_again
 from kafkatool.format import kinds
@@ -37,8 +38,16 @@ def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> st
     if kind in _WITHOUT:
         return do_without(problem.path, kind)
     if not os.path.exists(problem.path):
-        return _write_owner(problem.path, broker, start) or format_directory(broker)
+        return _write_owner(problem.path, broker, start) or _new_owner(problem.path, broker)
     return Advice.LIST(where=os.path.dirname(problem.path))
+
+
+def _new_owner(path: str, broker: Broker) -> str:
+    """With a new id a controller of a quorum that is not configured node by node would be another voter."""
+    log_dir = next(one for one in broker.log_dirs if one.path == os.path.dirname(path))
+    if holds_metadata(log_dir) and broker.setting("controller.quorum.voters") is None:
+        return Advice.LIST(where=log_dir.path)
+    return format_directory(broker)
 
 
 def format_directory(broker: Broker) -> str:

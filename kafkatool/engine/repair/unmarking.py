@@ -1,0 +1,32 @@
+"""What hangs on a broker alone, by its own metadata, when the mark of its clean shutdown is about to go."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.lock import CLEAN_MARKER
+from kafkatool.engine.logdir import read_log_dir, read_partition
+from kafkatool.engine.repair.standing import Objection, objections_to_unmarking
+from kafkatool.engine.source import Guest
+from kafkatool.format.names import METADATA_PARTITION
+
+
+class Unmarking(NamedTuple):
+    """Partitions of which no other node had a whole copy, at the time of the newest metadata."""
+
+    objections: list[Objection]
+    metadata_ms: int
+
+
+def judge_unmarking(log_dir: str, guest: Guest) -> Unmarking:
+    """Judge by the metadata in this log directory; nothing is read where the mark is not there."""
+    metadata = os.path.join(log_dir, METADATA_PARTITION)
+    if not os.path.lexists(os.path.join(log_dir, CLEAN_MARKER)) or not os.path.isdir(metadata):
+        return Unmarking([], -1)
+    meta = read_log_dir(log_dir, guest, partitions=False).meta
+    if meta is None or meta.node_id is None:
+        return Unmarking([], -1)
+    view = read_cluster_view([read_partition(metadata, [], guest)], guest)
+    return Unmarking(list(objections_to_unmarking(view, meta.node_id)), view.last_ms)
