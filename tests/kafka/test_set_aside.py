@@ -206,3 +206,32 @@ def test_what_verify_advises_for_a_damaged_copy_is_followed(
     cluster.wait_for("whole", in_sync=[1, 2, 3])
     assert everything(cluster, "whole") == acknowledged
     shutil.rmtree(tmp_path / "aside")
+
+
+@pytest.mark.soak
+@pytest.mark.advice("DO_WITHOUT")
+def test_a_broker_that_misses_a_partition_is_not_elected_once_its_mark_is_gone_as_doctor_says(
+    cluster: Cluster, scripts: Path
+) -> None:
+    """With the mark it would be elected, empty, while the one that has the records is down."""
+    node, other = cluster.nodes[2], cluster.nodes[3]
+    acknowledged = everything(cluster, "two")
+    node.stop()
+    cluster.wait_for("two", in_sync=[3])
+    log_dir = log_dir_of(node, "two")
+    shutil.rmtree(log_dir / "two-0")
+    told = run("doctor", "--format", "ndjson", str(node.root / "server.properties"))
+    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    assert rows[-1]["maybe_lost_offsets"] == 60
+    [advice] = [row["fix"] for row in rows if row.get("file") == str(log_dir / "two-0")]
+    follow(advice, scripts, {})
+    assert not (log_dir / MARKER).exists()
+    other.kill()
+    cluster.wait_for("two", leader=-1)
+    node.start()
+    cluster.wait_for("whole", in_sync=[1, 2])
+    cluster.wait_for("two", leader=-1)
+    other.start()
+    cluster.wait_for("two", leader=3, in_sync=[2, 3])
+    cluster.wait_for("whole", in_sync=[1, 2, 3])
+    assert everything(cluster, "two") == acknowledged
