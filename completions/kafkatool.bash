@@ -38,7 +38,7 @@ _kafkatool_command() {
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --keep-after-damage --mend-bits --format --raw --fail-on --jobs --config -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'set-aside')
         arguments=(paths)
-        options='--files-from -0 --null --apply --offline --backup-dir --undo --move-to --describe --metadata --accept-loss --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
+        options='--files-from -0 --null --apply --offline --backup-dir --undo --move-to --describe --metadata --second-copy --accept-loss --format --raw -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
     'retention')
         arguments=(paths)
         options='--files-from -0 --null --apply --offline --backup-dir --undo --set --config --at --high-watermark --kafka-version --remote-offset --check-times --forecast --free --move-to --purge --format --raw --jobs --spark --conf -q --quiet -v --verbose --no-progress --debug --max-rate --max-errors --cache --csv-safe -h --help' ;;
@@ -177,6 +177,7 @@ _kafkatool_value() {
     *' --reporting-interval') takes=anything ;;
     *' --rounds') takes=anything ;;
     *' --sample') takes=anything ;;
+    *' --second-copy') takes=files ;;
     *' --segment-size') takes=anything ;;
     *' --set') takes=words words='cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas index.interval.bytes internal.segment.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms max.compaction.lag.ms max.message.bytes message.timestamp.after.max.ms message.timestamp.before.max.ms message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable retention.bytes retention.ms segment.bytes segment.index.bytes segment.jitter.ms segment.ms unclean.leader.election.enable' ending='=' ;;
     *' --size') takes=anything ;;

@@ -194,6 +194,7 @@ complete -c kafkatool -n '__kafkatool_is "recover"' -l keep-after-damage -r -F -
 complete -c kafkatool -n '__kafkatool_is "set-aside"' -l move-to -r -F -d 'Where the partitions go, on any volume.'
 complete -c kafkatool -n '__kafkatool_is "set-aside"' -l describe -r -F -d 'What kafka-topics.sh --describe prints now that the broker is down; - is standard input.'
 complete -c kafkatool -n '__kafkatool_is "set-aside"' -l metadata -r -F -d 'Instead of --describe: the metadata log of a controller that went on without the broker.'
+complete -c kafkatool -n '__kafkatool_is "set-aside"' -l second-copy -r -F -d 'Another copy of the partition in a log directory of the same broker, which stays: it must have every batch, and the rest of the cluster is not asked.'
 complete -c kafkatool -n '__kafkatool_is "set-aside"' -l accept-loss -d 'Do it although acknowledged records may be lost.'
 complete -c kafkatool -n '__kafkatool_is "retention" "compact"' -l at -x -d 'The moment it happens, by default now: epoch ms, ISO 8601, now+3d.'
 complete -c kafkatool -n '__kafkatool_is "retention" "compact"' -l high-watermark -x -a 'checkpoint end' -d 'That of the checkpoint (the log end, said so, where there is none), the log end, a number.'

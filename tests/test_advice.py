@@ -68,7 +68,7 @@ def test_every_advice_is_words_to_a_shell_whatever_the_names(advice: Advice, tmp
         text = advice(**dict.fromkeys(fields(advice), name))
         assert text.isprintable()
         _, _, words = text.partition("  # ")[0].partition(" ")
-        words = re.sub(r"<[A-Z_:]+>|<<<|[>|]", "-", words)
+        words = re.sub(r"<[A-Z_:]+>|<<<|&&|[>|]", "-", words)
         shown.append(f"printf '%s\\0' {words}; printf '\\0'")
     run = subprocess.run(["bash", "-c", "\n".join(shown)], cwd=tmp_path, capture_output=True, check=True)
     assert list(tmp_path.iterdir()) == []

@@ -87,14 +87,23 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     }
 
 
-def conclude(plan: Plan, how: Applying, speak: Talk, out: Rows, fmt: Format, *, do_apply: bool) -> None:
+def conclude(
+    plan: Plan,
+    how: Applying,
+    speak: Talk,
+    out: Rows,
+    fmt: Format,
+    *,
+    do_apply: bool,
+    warns_of_unmarking: bool = True,
+) -> None:
     """Apply a plan if that is wanted, and say what was done or would be needed."""
     from kafkatool.engine.applying import disk_for
     from kafkatool.engine.plan import refuse_if_unsafe
 
     journal = None
     row = plan_row(plan, how, None)
-    if plan.steps:
+    if plan.steps and warns_of_unmarking:
         _warn_of_unmarking(plan, speak)
     if do_apply and not plan.steps:  # scripts go on to what they do by hand
         refuse_if_unsafe(plan, disk_for(plan, how), how)

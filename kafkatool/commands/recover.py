@@ -232,6 +232,8 @@ class _Work:
             )
 
     def _tell(self, one: Recovered, out: Rows, fmt: Format, *, is_in_vain: bool) -> None:
+        from kafkatool.engine.advice import Advice
+
         replicas = self._start.replicas_at(one.path)
         for event in one.events:
             if event.what == "scan" and fmt is Format.table and not self._talk.verbose:
@@ -245,6 +247,11 @@ class _Work:
             out.write(_row(one.path, fate.what, None, _fate_sentence(one.path, fate), fmt))
             if fate.is_bad:
                 self._found(no_start=True)
+        if one.first_damage is not None and one.first_damage.is_mendable:
+            self._talk.warn(
+                f"{one.path}: {one.first_damage.message}: nothing has to be cut there, "
+                f"{Advice.RECOVER_MENDING(where=one.path)}"
+            )
         for mend in one.mends:
             self._talk.warn(f"{mend.path}: {mend.message}")
         if one.loses or one.mends or one.refusal is not None:

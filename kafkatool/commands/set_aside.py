@@ -63,6 +63,16 @@ def set_aside(
             help="Instead of --describe: the metadata log of a controller that went on without the broker.",
         ),
     ] = None,
+    second_copy: Annotated[
+        str | None,
+        typer.Option(
+            "--second-copy",
+            metavar="DIR",
+            show_default=False,
+            help="Another copy of the partition in a log directory of the same broker, which stays: "
+            "it must have every batch, and the rest of the cluster is not asked.",
+        ),
+    ] = None,
     accept_loss: Annotated[
         bool,
         typer.Option("--accept-loss", help="Do it although acknowledged records may be lost."),
@@ -79,6 +89,9 @@ def set_aside(
     --describe, or the disk of a controller. It is refused where acknowledged records could be lost;
     --accept-loss does it all the same, after saying what is at stake. The metadata of the cluster is never
     set aside.
+
+    A broker that has a partition twice does not start. Name the copy that stays with --second-copy: the other
+    one goes if every batch of it is there too.
     """
     speak = common.talk()
     if plan.undo_instead(where, "set-aside", speak, fmt, move_to):
@@ -87,7 +100,12 @@ def set_aside(
         raise UsageError("set-aside needs --move-to: the directory that the partitions go to")
     work = _Work(common.guest(), speak, plan, move_to, accept_loss=accept_loss)
     work.find(where)
-    work.judge(describe, metadata)
+    if second_copy is not None:
+        if describe is not None or metadata is not None:
+            raise UsageError("--second-copy excludes --describe and --metadata")
+        work.judge_second_copy(second_copy)
+    else:
+        work.judge(describe, metadata)
     work.conclude(fmt, raw)
     raise typer.Exit(ExitCode.OK)
 
@@ -103,6 +121,9 @@ class _Work:
         self._accept_loss = accept_loss
         self._now_ms = now_ms()
         self._moved: Sequence[Moved] = ()
+        self._has_picture = False
+        self._is_fetched = True
+        """Whether the broker gets from others what is set aside."""
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.repair.set_aside import find_moved, node_of
@@ -121,14 +142,23 @@ class _Work:
             doubts = [_no_picture()]
         else:
             view = self._picture(describe, metadata)
+            self._has_picture = True
             current = {one.key for one in self._moved if one.is_current}
             self._say_the_other_way(view, current)
             doubts = list(objections_to_picture(view, self._moved))
             doubts += [one.sentence for one in objections_to_moving(view, self._node, current)]
-        for doubt in doubts:
-            self._talk.warn(doubt)
-        if doubts:
-            self._weigh()
+        self._weigh(doubts)
+
+    def judge_second_copy(self, path: str) -> None:
+        """Raise Refused unless another copy on the same broker has everything."""
+        from kafkatool.engine.repair.second_copy import objections_to_second_copy
+        from kafkatool.engine.repair.set_aside import find_moved
+
+        if len(self._moved) > 1:
+            raise UsageError("--second-copy is about one partition")
+        kept = find_moved([path], self._guest)[0]
+        self._weigh(list(objections_to_second_copy(self._moved[0], kept, self._guest)))
+        self._is_fetched = False
 
     def _picture(self, describe: str | None, metadata: str | None) -> ClusterView:
         from kafkatool.engine.cluster_view import read_cluster_view
@@ -162,10 +192,14 @@ class _Work:
             self._talk.note("and when nothing is under way any more, bring them back:")
             self._talk.note(f"    {Advice.REASSIGN(plan=ways.back)}")
 
-    def _weigh(self) -> None:
-        """Say what is at stake; raise Refused unless the loss is accepted."""
+    def _weigh(self, doubts: Sequence[str]) -> None:
+        """Say what is doubtful and what is at stake; raise Refused unless the loss is accepted."""
         from kafkatool.engine.repair.set_aside import stake_of
 
+        for doubt in doubts:
+            self._talk.warn(doubt)
+        if not doubts:
+            return
         for one in self._moved:
             stake = stake_of(one, self._guest)
             self._talk.warn(f"{one.partition.path}: {stake}, high watermark {self._watermark(one)}")
@@ -186,8 +220,10 @@ class _Work:
                 for step in plan.steps:
                     size = os.path.getsize(step.path) if os.path.isfile(step.path) else None
                     write_row(out, step_row(step, size), fmt)
-                conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
-        if self._plan.apply:
+                # A picture of the cluster knows more than this broker's own metadata.
+                warns, apply = not self._has_picture, self._plan.apply
+                conclude(plan, how, self._talk, out, fmt, do_apply=apply, warns_of_unmarking=warns)
+        if self._plan.apply and self._is_fetched:
             self._say_what_to_wait_for()
 
     def _say_what_to_wait_for(self) -> None:

@@ -30,7 +30,6 @@ class Advice(Enum):
     LIST = "kafkatool ls {where}"
     LIST_SPACE = "kafkatool ls --space {where}"
     VERIFY = "kafkatool verify -v {where}"
-    VERIFY_COPIES = "kafkatool verify {where} {other}  # then set aside the copy that is worse"
     SHOW_FILE = "kafkatool dump-log --format ndjson {file}"
     SHOW_RECORDS = "kafkatool dump-log --print-data-log {file}"
     SHOW_LARGE_BATCH = "kafkatool dump-log --max-batch-size 1G --print-data-log {file}"
@@ -53,8 +52,13 @@ class Advice(Enum):
         "kafkatool set-aside {where} --move-to <DIR> --describe -"
     )
 
+    SET_ASIDE_COPY = "kafkatool set-aside {where} --second-copy {other} --move-to <DIR>"
+
     # --- files of a broker that is down -------------------------------------------------------------------
     DO_WITHOUT = "mv -n {file} {file}.bad"
+    FORGET_VOTE = (
+        f"kafka-metadata-quorum.sh --bootstrap-server {HOST} describe --status && mv -n {{file}} {{file}}.bad"
+    )
     MOVE_OUT = "mv -n {file} <DIR>"
     MOVE_COPY_HOME = "mv -n {where} {home}"
     WRITE_TOPIC_ID = "printf 'version: 0\\ntopic_id: %s' {topic_id} > {file}"
@@ -97,6 +101,10 @@ class Advice(Enum):
         f"kafka-transactions.sh --bootstrap-server {HOST} abort --topic {{topic}} --partition {{partition}} "
         "--start-offset {offset}"
     )
+    FIND_HANGING = (
+        f"kafka-transactions.sh --bootstrap-server {HOST} find-hanging --topic {{topic}} "
+        "--partition {partition}"
+    )
     TERMINATE_TRANSACTION = (
         f"kafka-transactions.sh --bootstrap-server {HOST} forceTerminateTransaction "
         "--transactionalId {transactional_id}  # Kafka 4.1 and later"
@@ -110,7 +118,7 @@ class Advice(Enum):
 
 def is_a_plan(text: str) -> bool:
     """Whether this advice shows a plan, and changes something only when --apply is added."""
-    plans = (Advice.RECOVER, Advice.REBUILD_INDEX, Advice.SET_ASIDE)
+    plans = (Advice.RECOVER, Advice.REBUILD_INDEX, Advice.SET_ASIDE, Advice.SET_ASIDE_COPY)
     return text.startswith(tuple(one.value.partition("{")[0] for one in plans)) and " --apply" not in text
 
 

@@ -21,11 +21,13 @@ that decode with and without the flip, as where it stands in a value, say nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
+from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, SHORTEST_ENTRY
+from kafkatool.engine.source import AnySource
 from kafkatool.errors import FormatError
 from kafkatool.format import legacy
 from kafkatool.format.batch import (
@@ -47,9 +49,13 @@ LARGEST = 16 << 20
 MOST_ODDS = 1e-4
 """Of a chance match, without a second proof: a batch of about 50 KiB."""
 
-MENDABLE = "is flipped: the batch is good with it flipped back"
-BY_CHANCE = ", or seems so by chance"
-"""What is said of a flip that is found, and what is added where it is not proven."""
+MAYBE_FLIPPED = (
+    FindingClass.BAD_CRC,
+    FindingClass.BAD_LENGTH,
+    FindingClass.BAD_MAGIC,
+    FindingClass.TORN_TAIL,
+)
+"""Damage that one flipped bit can be behind."""
 
 HEALED = "as it stands its records do not decode, with the bit flipped back all of them do"
 GZIP = "the checksum of its gzip stream matches"
@@ -126,6 +132,35 @@ def find_flip(available: Buffer, *, is_to_end: bool) -> FoundFlip | None:
     if len(good) != 1:
         return None
     return _weighed(search, good[0])
+
+
+def size_to_search(damage: Damage) -> int:
+    """Return how many bytes `described_as_flip` reads: the damage, and the front of what follows it."""
+    return min(damage.end_position - damage.position, LARGEST) + HEADER_SIZE
+
+
+def described_as_flip(damage: Damage, source: AnySource, log_size: int) -> Damage:
+    """Return the same damage, described as a flipped bit where flipping one back makes the batch whole."""
+    if damage.kind not in MAYBE_FLIPPED:
+        return damage
+    available = source.read(damage.position, size_to_search(damage))
+    found = find_flip(available, is_to_end=damage.position + len(available) == log_size)
+    if found is None:
+        return damage
+    flip, byte = found.flip, damage.position + found.flip.byte
+    message = f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back"
+    if not found.is_proven:
+        message += f", or seems so by chance, with odds of 1 in {round(1 / found.odds)}"
+    if damage.kind is FindingClass.BAD_MAGIC:  # a broker keeps the batch: that is worth more to know
+        return replace(damage, message=f"{damage.message}; {message}", is_mendable=found.is_proven)
+    return replace(
+        damage,
+        kind=FindingClass.BIT_FLIP,
+        expected=f"byte {byte} to be {available[flip.byte] ^ 1 << flip.bit:#04x}",
+        found=f"{available[flip.byte]:#04x}",
+        message=message,
+        is_mendable=found.is_proven,
+    )
 
 
 class _Search:

@@ -65,6 +65,8 @@ class Damage:
     # Where Kafka's own reader ends its walk here, and whether it does so by throwing.
     ends_chain: bool = False
     throws: bool = False
+    is_mendable: bool = False
+    """Whether it is one flipped bit, proven, so that flipping it back makes the batch whole."""
 
 
 def damage_facts(damage: Damage) -> dict[str, object]:

@@ -12,14 +12,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kafkatool.engine.bit_flips import LARGEST, FoundFlip, find_flip
-from kafkatool.engine.findings import Damage, FindingClass
+from kafkatool.engine.bit_flips import LARGEST, MAYBE_FLIPPED, FoundFlip, find_flip
+from kafkatool.engine.findings import Damage
 from kafkatool.engine.scan import Run, scan_runs
 from kafkatool.engine.source import FileSource
 from kafkatool.format import kinds
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD
 
-_KINDS = (FindingClass.BAD_CRC, FindingClass.BAD_LENGTH, FindingClass.BAD_MAGIC, FindingClass.TORN_TAIL)
 _SEARCHED = 256 << 20
 """Bytes of damaged batches that are searched in one log: a log of nothing but damage takes bounded time."""
 _LEAST_COST = 64 << 10
@@ -120,7 +119,7 @@ class Mender:
         for item in scan_runs(source, log.walked_from):
             if not isinstance(item, Damage):
                 log.walked_from = item.position if isinstance(item, Run) or item.is_valid else log.walked_from
-            elif item.kind in _KINDS and item.position not in log.tried:
+            elif item.kind in MAYBE_FLIPPED and item.position not in log.tried:
                 log.tried.add(item.position)
                 if self._mend(source, log, item):
                     return True

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kafkatool.engine.bit_flips import described_as_flip
 from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, PartitionState
@@ -109,7 +110,8 @@ def _look_at_cuts(result: Recovered, guest: Guest) -> set[str]:
             for item in scan(source, position):
                 is_open = isinstance(item, Damage) and item.kind is not FindingClass.ZERO_FILLED
                 if isinstance(item, Damage):
-                    result.first_damage = result.first_damage or item
+                    if result.first_damage is None:
+                        result.first_damage = described_as_flip(item, source, source.size_hint or 0)
                 elif item.is_valid:
                     result.lost_to = max(result.lost_to or 0, item.header.last_offset)
             if source.unreadable:

@@ -191,7 +191,9 @@ class _Judge:
             return self._judged(TransactionVerdict.MARKER_LOST, why)
         near = next((end for end in in_time if end.timestamp_ms >= last_ms - CLOCKS_APART_MS), None)
         if near is not None:
-            return self._ask(f"a commit of its producer may be its own, by {_seen(near)}: clocks differ")
+            why = f"a commit of its producer may be its own, by {_seen(near)}: clocks differ"
+            # Who is told that it hangs would abort it.
+            return self._judged(TransactionVerdict.ASK_COORDINATOR, why)
         return None
 
     def _unended(self) -> JudgedTransaction:
@@ -225,7 +227,8 @@ class _Judge:
         )
 
     def _ask(self, why: str) -> JudgedTransaction:
-        return self._judged(TransactionVerdict.ASK_COORDINATOR, why)
+        fix = Advice.FIND_HANGING(topic=self._one.topic, partition=self._one.partition)
+        return self._judged(TransactionVerdict.ASK_COORDINATOR, why, fix=fix)
 
     def _judged(
         self,

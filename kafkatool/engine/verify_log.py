@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from kafkatool.engine.bit_flips import BY_CHANCE, LARGEST, MENDABLE, find_flip
+from kafkatool.engine.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.log_facts import LogFacts, join_facts
@@ -31,12 +31,6 @@ MOST_DAMAGES = 10_000
 """Of one log; more are counted, not kept."""
 MOST_EPOCHS = 100_000
 _FLIP_BUDGET = 64 << 20
-_MAYBE_FLIPPED = (
-    FindingClass.BAD_CRC,
-    FindingClass.BAD_LENGTH,
-    FindingClass.BAD_MAGIC,
-    FindingClass.TORN_TAIL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,31 +453,11 @@ class LogWalk:
         self._add(self._flipped(damage))
 
     def _flipped(self, damage: Damage) -> Damage:
-        """The same damage, told as a flipped bit where flipping one back makes the batch whole."""
-        if damage.kind not in _MAYBE_FLIPPED:
-            return damage
-        size = min(damage.end_position - damage.position, LARGEST) + HEADER_SIZE
-        if size > self.flip_budget:
+        size = size_to_search(damage)
+        if damage.kind not in MAYBE_FLIPPED or size > self.flip_budget:
             return damage
         self.flip_budget -= size
-        available = self.source.read(damage.position, size)
-        is_to_end = damage.position + len(available) == self.size
-        found = find_flip(available, is_to_end=is_to_end)
-        if found is None:
-            return damage
-        flip, byte = found.flip, damage.position + found.flip.byte
-        message = f"bit {flip.bit} of byte {byte} {MENDABLE}"
-        if not found.is_proven:
-            message += f"{BY_CHANCE}, with odds of 1 in {round(1 / found.odds)}"
-        if damage.kind is FindingClass.BAD_MAGIC:  # a broker keeps the batch: that is worth more to know
-            return replace(damage, message=f"{damage.message}; {message}")
-        return replace(
-            damage,
-            kind=FindingClass.BIT_FLIP,
-            expected=f"byte {byte} to be {available[flip.byte] ^ 1 << flip.bit:#04x}",
-            found=f"{available[flip.byte]:#04x}",
-            message=message,
-        )
+        return described_as_flip(damage, self.source, self.size)
 
     def _add(self, damage: Damage) -> None:
         if len(self.facts.damages) < MOST_DAMAGES:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.advice import Advice
-from kafkatool.engine.bit_flips import BY_CHANCE, MENDABLE
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.format.kinds import LEADER_EPOCHS
 from kafkatool.format.names import FileState, base_offset, split_state
@@ -118,7 +117,7 @@ def fix(
         better = None if replicas is None or node_id is None else fetch_again(directory, replicas, node_id)
         if better is not None:
             return better
-        if MENDABLE in damage.message and BY_CHANCE not in damage.message:
+        if damage.is_mendable:
             return Advice.RECOVER_MENDING(where=directory)
         if damage.kind is FindingClass.BAD_MAGIC:  # a recovery keeps the batch
             return Advice.SHOW_RECORDS(file=file)

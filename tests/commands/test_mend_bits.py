@@ -219,3 +219,14 @@ def test_verify_names_the_command_that_mends(orders: Path) -> None:
     done = run("verify", "--format", "ndjson", str(orders))
     fixes = [row["fix"] for row in rows(done, "finding") if row["class"] == "bit_flip"]
     assert fixes == [f"kafkatool recover --mend-bits {orders}"]
+
+
+def test_doctor_and_recover_name_it_too_where_a_start_would_cut_at_the_bit(orders: Path) -> None:
+    log = sorted(orders.glob("*.log"))[-1]
+    flip(log, log.stat().st_size - 10, 5)
+    command = f"kafkatool recover --mend-bits {orders}"
+    done = run("doctor", "--elsewhere", "--format", "ndjson", str(orders.parent))
+    (finding,) = (row for row in rows(done, "finding") if row["severity"] == "loss")
+    assert (finding["class"], finding["fix"]) == ("bit_flip", command)
+    assert command.encode() in run("recover", str(orders)).stderr
+    assert command.encode() not in run("recover", "--mend-bits", str(orders)).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,54 @@ def test_before_the_mark_of_a_clean_shutdown_goes_what_hangs_on_the_broker_alone
     assert warning in done.stderr
     assert not (log_dir / MARK).exists()
     assert warning not in run("rebuild-index", "--force", str(log_dir)).stderr  # it is gone already
+
+
+# --- a partition that a broker has twice --------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(log_dir: Path, tmp_path: Path) -> Path:
+    """Another log directory of the same broker, with a copy."""
+    other = tmp_path / "other"
+    (other / "orders-0").mkdir(parents=True)
+    shutil.copy(log_dir / "meta.properties", other)
+    shutil.copytree(log_dir / "orders-0", other / "orders-0", dirs_exist_ok=True)
+    return other / "orders-0"
+
+
+def test_one_of_two_copies_goes_without_a_picture_of_the_cluster(log_dir: Path, copied: Path) -> None:
+    done = set_aside(log_dir, "--second-copy", str(copied), "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert not (log_dir / "orders-0").exists()
+    assert copied.exists()
+    assert b"stop no other" not in done.stderr
+
+
+def test_a_copy_with_batches_of_its_own_stays_and_the_other_way_round_is_named(
+    log_dir: Path, copied: Path
+) -> None:
+    last = max(copied.glob("*.log"))
+    os.truncate(last, last.stat().st_size - 1)
+    flip(copied / f"{0:020d}.log", 70)
+    refused = set_aside(log_dir, "--second-copy", str(copied), "--apply")
+    assert refused.exit_code == 5
+    assert b": 2 batches, from offset 0 to " in refused.stderr
+    assert (
+        f"kafkatool set-aside {copied} --second-copy {log_dir}/orders-0 --move-to".encode() in refused.stderr
+    )
+    other_way = run("set-aside", str(copied), "--second-copy", str(log_dir / "orders-0"), "--offline",
+                    "--move-to", str(log_dir.parent / "aside"), "--apply")  # fmt: skip
+    assert other_way.exit_code == 0, other_way.stderr
+    assert (log_dir / "orders-0").exists()
+
+
+def test_a_second_copy_is_of_the_same_partition_and_broker(log_dir: Path, copied: Path) -> None:
+    assert b"is the copy itself" in set_aside(log_dir, "--second-copy", str(log_dir / "orders-0")).stderr
+    (copied.parent / "meta.properties").write_text("version=1\ncluster.id=x\nnode.id=9\n")
+    assert b"not known to be of the same broker" in set_aside(log_dir, "--second-copy", str(copied)).stderr
+    shutil.copytree(copied, copied.with_name("users-0"))
+    other = set_aside(log_dir, "--second-copy", str(copied.with_name("users-0")))
+    assert other.exit_code == 5
+    assert b"is not a copy of orders-0" in other.stderr
+    both = set_aside(log_dir, "--second-copy", str(copied), "--describe", "-")
+    assert both.exit_code == 2

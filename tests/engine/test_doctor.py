@@ -148,7 +148,7 @@ def test_segments_behind_a_damage_that_is_scanned_are_counted_too(log_dir: Path)
     flip(log_of(log_dir, 1), 100)
     found = visit(log_dir)
     assert found.chart.lost_offsets == 2 * SEGMENT
-    assert "1 segment behind it deleted" in only(found, FindingClass.BAD_CRC)
+    assert "1 segment behind it deleted" in only(found, FindingClass.BIT_FLIP)
 
 
 def test_damage_below_the_recovery_point_is_lost_too_if_the_sample_finds_it(log_dir: Path) -> None:

@@ -16,6 +16,7 @@ from tests.kafka.dump_tool import environment, java_command
 _CLASSES = {
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-metadata-quorum.sh": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-storage.sh": "kafka.tools.StorageTool",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",

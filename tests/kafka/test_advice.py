@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from kafkatool.engine.advice import Advice, is_a_plan
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
+from tests.kafka.dump_tool import environment
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
 
@@ -210,7 +212,7 @@ def test_a_flipped_bit_is_mended_as_verify_says_and_the_way_back_is_as_printed(
     all_offsets(stopped)
 
 
-@pytest.mark.advice("LIST", "LIST_SPACE", "VERIFY", "VERIFY_COPIES", "SHOW_FILE", "SHOW_RECORDS")
+@pytest.mark.advice("LIST", "LIST_SPACE", "VERIFY", "SHOW_FILE", "SHOW_RECORDS")
 @pytest.mark.advice("SHOW_LARGE_BATCH", "SHOW_FROM", "FREE_SPACE", "RECOVER", "RECOVER_KEEPING")
 @pytest.mark.advice("REBUILD_INDEX", "REBUILD_FORCED")
 def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_path: Path) -> None:
@@ -221,7 +223,6 @@ def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_pat
     texts = [
         *(one(where=log_dir) for one in (Advice.LIST, Advice.LIST_SPACE)),
         *(one(where=where) for one in (Advice.VERIFY, Advice.RECOVER, Advice.REBUILD_INDEX)),
-        Advice.VERIFY_COPIES(where=where, other=log_dir / "rest-0"),
         *(one(file=file) for one in (Advice.SHOW_FILE, Advice.SHOW_RECORDS, Advice.SHOW_LARGE_BATCH)),
         Advice.SHOW_FROM(offset=7, where=where),
         Advice.REBUILD_FORCED(file=file.with_suffix(".index")),
@@ -274,6 +275,93 @@ def test_a_new_directory_is_formatted_and_a_copy_under_way_is_moved_home(scripts
         assert set(obey(broker, scripts, broker.root / "out")) >= {"FORMAT", "MOVE_COPY_HOME"}
         broker.start()
         assert [one.offset for one in broker.client.consume_all("t", [0])[0]] == list(range(RECORDS))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [peers.OLDEST, peers.NEWEST])
+@pytest.mark.parametrize("is_stale", [False, True])
+@pytest.mark.advice("SET_ASIDE_COPY")
+def test_one_of_two_copies_goes_and_the_broker_starts_with_all_of_it(
+    version: str, is_stale: bool, tmp_path: Path
+) -> None:
+    """A copy that somebody made, once whole, once of before the last records; the copy found first is it."""
+    peers.require_kafka(version)
+    scripts = write_scripts(tmp_path / "scripts", version)
+    with Broker(version, log_dirs=2) as broker:
+        broker.client.create_topic("t")
+        broker.client.produce("t", [Record(b"k", b"v")] * 10)
+        home = next(path for path in broker.log_dirs if (path / "t-0").exists())
+        away = next(path for path in broker.log_dirs if path != home)
+        broker.stop()
+        shutil.copytree(home / "t-0", tmp_path / "t-0")
+        if is_stale:
+            broker.start()
+            broker.client.produce("t", [Record(b"k", b"v")] * 5)
+            broker.stop()
+        shutil.copytree(tmp_path / "t-0", away / "t-0")
+        advice = next(str(row["fix"]) for row in findings(broker) if row["class"] == "overlap")
+        assert name_of(advice) == "SET_ASIDE_COPY"
+        said = follow(
+            advice,
+            scripts,
+            {"DIR": tmp_path / "out"},
+            more="--apply --offline",
+            codes=(0, 5) if is_stale else (0,),
+        )
+        if (other := re.search(r"the other way round: (.*)", said)) is not None:
+            assert is_stale
+            follow(other[1], scripts, {"DIR": tmp_path / "out"}, more="--apply --offline")
+        assert len([path for path in broker.log_dirs if (path / "t-0").exists()]) == 1
+        broker.start()
+        count = 15 if is_stale else 10
+        assert [one.offset for one in broker.client.consume_all("t", [0])[0]] == list(range(count))
+        broker.client.produce("t", [Record(b"k", b"v")])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [peers.OLDEST, peers.NEWEST])
+@pytest.mark.advice("FORGET_VOTE")
+def test_a_vote_is_forgotten_only_while_the_other_controllers_have_a_leader(
+    version: str, tmp_path: Path
+) -> None:
+    peers.require_kafka(version)
+    scripts = write_scripts(tmp_path / "scripts", version)
+    with ExitStack() as stack:
+        nodes = [Broker(version) for _ in range(3)]
+        addresses = [node.properties["listeners"].rpartition("CONTROLLER://")[2] for node in nodes]
+        voters = ",".join(f"{number}@{address}" for number, address in enumerate(addresses, 1))
+        for number, node in enumerate(nodes, 1):
+            node.cluster_id = nodes[0].cluster_id
+            node.properties |= {"node.id": str(number), "controller.quorum.voters": voters}
+            stack.callback(node.close)
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(Broker.start, nodes))
+        first, second, third = nodes
+        first.client.create_topic("t", replicas=[1, 2, 3])
+        first.client.produce("t", [Record(b"k", b"v")] * RECORDS)
+        third.kill()
+        state = third.log_dir / "__cluster_metadata-0" / "quorum-state"
+        state.write_text("not a vote")
+        (row,) = (row for row in findings(third) if row["file"] == str(state))
+        assert name_of(str(row["fix"])) == "FORGET_VOTE"
+        second.kill()  # one of three elects nobody
+        place = {"HOST:PORT": first.bootstrap}
+        follow(str(row["fix"]), scripts, place, codes=(1,))
+        assert state.exists()
+        second.start()
+        follow(str(row["fix"]), scripts, place)
+        assert not state.exists()
+        third.start()
+        second.kill()  # now the others need its vote
+        wait_until(lambda: has_leader(first, scripts), "the other two have a leader")
+        found = third.client.consume_all("t", [0])[0]
+        assert [one.offset for one in found] == list(range(RECORDS))
+
+
+def has_leader(node: Broker, scripts: Path) -> bool:
+    script = str(scripts / "kafka-metadata-quorum.sh")
+    words = [script, "--bootstrap-server", node.bootstrap, "describe", "--status"]
+    return subprocess.run(words, capture_output=True, env=environment()).returncode == 0
 
 
 # --- a running cluster, and the host ------------------------------------------------------------------------

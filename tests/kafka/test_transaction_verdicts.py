@@ -59,11 +59,11 @@ def transactions_tool(bootstrap: str, *words: str) -> str:
     return done.stdout
 
 
-def follow(advice: str, bootstrap: str) -> None:
-    """Do what is printed, to the letter."""
+def follow(advice: str, bootstrap: str) -> str:
+    """Do what is printed, to the letter; returns what that prints."""
     program, server, place, *words = shlex.split(advice, comments=True)
     assert (program, server, place) == ("kafka-transactions.sh", "--bootstrap-server", HOST)
-    transactions_tool(bootstrap, *words)
+    return transactions_tool(bootstrap, *words)
 
 
 def committed(broker: Broker, topic: str, *partitions: int) -> list[list[bytes | None]]:
@@ -147,8 +147,8 @@ def leave_open_and_die(bootstrap: str, topic: str, name: str) -> None:
             client.kill()
 
 
-@pytest.mark.advice("ABORT_TRANSACTION")
-def test_what_we_call_hanging_so_does_kafka_and_the_advice_ends_it(broker: Broker) -> None:
+@pytest.mark.advice("ABORT_TRANSACTION", "FIND_HANGING")
+def test_what_we_call_hanging_so_does_kafka_and_the_advice_ends_it(broker: Broker, tmp_path: Path) -> None:
     topic, client, hanging = "verdict-hanging", broker.client, 987_654_321
     client.create_topic(topic, COMPACTED)
     client.produce(topic, records(b"before"))
@@ -158,6 +158,11 @@ def test_what_we_call_hanging_so_does_kafka_and_the_advice_ends_it(broker: Broke
     assert committed(broker, topic, 0) == [[b"before"]]
     table = transactions_tool(broker.bootstrap, "find-hanging", "--broker-id", "1", "--topic", topic)
     assert [line.split()[:3] for line in table.splitlines()[1:]] == [[topic, "0", str(hanging)]]
+    alone = tmp_path / "alone"
+    shutil.copytree(broker.log_dir / f"{topic}-0", alone / f"{topic}-0")
+    asked = open_transaction(alone / f"{topic}-0", "--set", "cleanup.policy=compact")
+    assert asked["verdict"] == "ask_coordinator"
+    assert str(hanging) in follow(asked["fix"], broker.bootstrap)
     txn = open_transaction(broker.log_dir / f"{topic}-0")
     assert (txn["verdict"], txn["producer_id"], txn["first_offset"]) == ("hanging", hanging, 1)
     follow(txn["fix"], broker.bootstrap)

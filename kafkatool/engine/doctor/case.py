@@ -145,6 +145,8 @@ class Case:
         if later:
             message += f"; {later} segment{'s' if later > 1 else ''} behind it deleted"
         damage = one.first_damage or state_damage(FindingClass.BAD_CRC, message, "", "")
+        if damage.is_mendable:
+            message += f"; {damage.message}"
         damage = replace(
             damage,
             message=message,

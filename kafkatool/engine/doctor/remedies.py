@@ -26,15 +26,20 @@ _WITHOUT = {
     kinds.LEADER_EPOCHS: "without it a broker makes one of the segments that it scans",
     kinds.PRODUCER_SNAPSHOT: "without it a broker replays more of the log",
 }
+_WITHOUT_VOTE = (
+    "without it a node goes by the epoch of its log and may vote again: only while the others have a leader"
+)
 
 
 def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> str:
     """What to do about something at the top of a log directory."""
     if os.path.isdir(problem.path):
         if problem.other is not None:
-            return Advice.VERIFY_COPIES(where=problem.path, other=problem.other)
+            return Advice.SET_ASIDE_COPY(where=problem.path, other=problem.other)
         return Advice.MOVE_OUT(file=problem.path)
     kind = kind_of(os.path.basename(problem.path)).kind
+    if kind is kinds.QUORUM_STATE and not broker.is_alone:
+        return f"{Advice.FORGET_VOTE(file=problem.path)}  # {_WITHOUT_VOTE}"
     if kind in _WITHOUT:
         return do_without(problem.path, kind)
     if not os.path.exists(problem.path):
