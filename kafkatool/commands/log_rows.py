@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from kafkatool.commands.render import Column, Look, Row, ndjson
 from kafkatool.engine.findings import Damage, FindingClass, Severity, damage_facts
-from kafkatool.engine.paths import STDIN
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
+from kafkatool.engine.stdin_log import STDIN
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages

@@ -21,11 +21,11 @@ from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.mending import Mender
 from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.paths import STDIN
 from kafkatool.engine.range_columns import records_in
 from kafkatool.engine.read_subject import Subject, subjects_of
 from kafkatool.engine.scan import Batch
 from kafkatool.engine.source import Guest
+from kafkatool.engine.stdin_log import STDIN
 from kafkatool.engine.transactions import Fate
 from kafkatool.engine.visibility import Hidden, Rule
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.lock import broker_is_alive
-from kafkatool.engine.paths import STDIN
 from kafkatool.engine.source import Source
+from kafkatool.engine.stdin_log import STDIN
 
 
 def in_flight(damage: Damage, source: Source, path: str) -> Damage:

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from kafkatool.engine.named_file import READABLE, identify
 from kafkatool.engine.remote import absolute_path, is_remote, real_path, scan_directory, status
 from kafkatool.engine.source import Guest, file_type, read_small_file
+from kafkatool.engine.stdin_log import STDIN
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, NamedFile, kind_of
 from kafkatool.format.names import FileState, parse_partition_directory
 from kafkatool.format.properties import read_properties
-
-STDIN = "-"
 
 _GLOB_CHARACTERS = frozenset("*?[")
 # Where the brokers' own example configuration puts its logs if it names no directory.

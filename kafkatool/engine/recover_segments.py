@@ -18,8 +18,8 @@ from kafkatool.engine.recover_result import (
 from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.scan import Batch, scan
+from kafkatool.engine.segment_bases import bases_of
 from kafkatool.engine.source import Source
-from kafkatool.engine.split import bases_of
 from kafkatool.engine.virtual import Unreadable
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index

@@ -11,18 +11,18 @@ A broker does the same, but does not have every step reach the disk before the n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting
-from kafkatool.engine.batch_records import Header, records_of
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.fs import File, Files
 from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
+from kafkatool.engine.segment_bases import bases_of
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.batch import MAX_INT32
 from kafkatool.format.names import segment_file
 
 CHUNK = 1 << 20
@@ -81,24 +81,6 @@ def _parts_of(segment: Segment) -> list[Part]:
             parts.append(Part(os.path.dirname(segment.path(LOG)), bases[batch.position], []))
         parts[-1].batches.append(batch)
     return parts
-
-
-def bases_of(batches: Iterable[tuple[int, Header]], read: Callable[[int, int], bytes]) -> dict[int, int]:
-    """Where new segments begin, by position, and their base offsets: each holds as much as it can.
-
-    `read` gives bytes of the log by position and size: a wrapper of magic 0 or 1 has to be opened to know
-    its first offset. Raises FormatError if that is not possible.
-    """
-    found: dict[int, int] = {}
-    base: int | None = None
-    for position, header in batches:
-        if base is None or not 0 <= header.last_offset - base <= MAX_INT32:
-            if isinstance(header, BatchHeader):
-                base = header.base_offset
-            else:
-                base = next(records_of(header, read(position, header.size))).offset
-            found[position] = base
-    return found
 
 
 def _write_part(files: Files, segment: Segment, part: Part, config: TopicConfig) -> None:

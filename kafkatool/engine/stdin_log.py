@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import segment_file
 
+STDIN = "-"
+"""What stands for it among paths."""
+
 
 @contextmanager
 def stdin_as_log() -> Iterator[str]:

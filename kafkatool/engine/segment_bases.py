@@ -1,0 +1,26 @@
+"""Where a segment has to be split because its offsets span more than its indexes can express."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kafkatool.engine.batch_records import Header, records_of
+from kafkatool.format.batch import MAX_INT32, BatchHeader
+
+
+def bases_of(batches: Iterable[tuple[int, Header]], read: Callable[[int, int], bytes]) -> dict[int, int]:
+    """Where new segments begin, by position, and their base offsets: each holds as much as it can.
+
+    `read` gives bytes of the log by position and size: a wrapper of magic 0 or 1 has to be opened to know
+    its first offset. Raises FormatError if that is not possible.
+    """
+    found: dict[int, int] = {}
+    base: int | None = None
+    for position, header in batches:
+        if base is None or not 0 <= header.last_offset - base <= MAX_INT32:
+            if isinstance(header, BatchHeader):
+                base = header.base_offset
+            else:
+                base = next(records_of(header, read(position, header.size))).offset
+            found[position] = base
+    return found
