@@ -229,7 +229,7 @@ def main() -> None:
 
 
 def _map(directory: str) -> float:
-    from kafkatool.engine.residency import map_path
+    from kafkatool.engine.files.residency import map_path
 
     map_path(sys.executable)  # what is loaded only once
     begun = time.perf_counter()

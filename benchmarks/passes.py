@@ -17,7 +17,7 @@ import lz4.frame
 import snappy.snappy  # noqa: F401
 import zstandard
 
-from kafkatool.engine.pagecache import keep_freed_memory
+from kafkatool.engine.files.page_cache import keep_freed_memory
 
 PIECE = 1 << 20
 
@@ -89,8 +89,8 @@ def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[
 
 def decode(paths: list[str]) -> Callable[[], None]:
     """Every record to columns: offset, time, where key and value lie."""
+    from kafkatool.engine.files.source import Guest, open_source
     from kafkatool.engine.scan import Run, scan_runs
-    from kafkatool.engine.source import Guest, open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
     def run() -> None:
@@ -107,8 +107,8 @@ def decode(paths: list[str]) -> Callable[[], None]:
 
 def parse(paths: list[str]) -> Callable[[], None]:
     """Every record to columns, the batches being in memory already and their sums checked."""
+    from kafkatool.engine.files.source import open_source
     from kafkatool.engine.scan import Run, scan_runs
-    from kafkatool.engine.source import open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
     runs: list[Run] = []
@@ -127,8 +127,8 @@ def parse(paths: list[str]) -> Callable[[], None]:
 
 def inflate(paths: list[str]) -> Callable[[], None]:
     """Bare decompression of every batch by its library, the batches being in memory already."""
+    from kafkatool.engine.files.source import open_source
     from kafkatool.engine.scan import Batch, scan
-    from kafkatool.engine.source import open_source
     from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Codec
     from kafkatool.format.compression import decompress
 
@@ -172,9 +172,9 @@ def aiokafka(paths: list[str]) -> Callable[[], None]:
 
 def rebuild(paths: list[str]) -> Callable[[], None]:
     """The plan of rebuild-index for the partitions that hold the logs."""
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.logdir import read_partition
     from kafkatool.engine.rebuild import Rebuilding, plan_rebuild
-    from kafkatool.engine.source import Guest
 
     partitions = sorted({os.path.dirname(path) for path in paths})
     guest = Guest(cache_keep=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kafkatool.engine.fs import DiskFile
+from kafkatool.engine.files.disk import DiskFile
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.memory import MEMORY

@@ -14,8 +14,8 @@ import typer.main
 
 import kafkatool
 from kafkatool.cli import app, leaves
-from kafkatool.engine.advice import Advice, Placeholder
-from kafkatool.engine.shell_words import quoted
+from kafkatool.engine.advice.shell_words import quoted
+from kafkatool.engine.advice.table import Advice, Placeholder
 
 PACKAGE = Path(kafkatool.__file__).parent
 HOSTILE = ("a b", "it's", "x\x1b[2J$(touch hit)", "line\nbreak", "bad\udcff", "\u202eabc", "-rf", "`id`;")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.lock import CLEAN_MARKER
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.format.batch import NewRecord, read_header, write_batch
 from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages

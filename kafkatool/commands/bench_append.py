@@ -191,7 +191,7 @@ def _load(load: LoadOptions, logs: LogOptions) -> Load:
 def _payload(load: Load) -> bytes | None:
     if load.payload_file is None:
         return None
-    from kafkatool.engine.source import Guest, read_small_file
+    from kafkatool.engine.files.source import Guest, read_small_file
 
     try:
         return read_small_file(load.payload_file, Guest(), limit=256 << 20)

@@ -11,9 +11,9 @@ import typer
 from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.partitions import Found, Home
     from kafkatool.engine.settings import Sources
-    from kafkatool.engine.source import Guest
 
 
 @dataclass(frozen=True, slots=True)

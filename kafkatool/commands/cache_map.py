@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kafkatool.commands.render import Talk
     from kafkatool.engine.cache_map import Notes
     from kafkatool.engine.cache_plan import Action
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.lookup import Range
     from kafkatool.engine.paths import Target
-    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {
@@ -210,7 +210,7 @@ def _targets(where: PathOptions, pid: int | None, looking: _Looking) -> list[Tar
         expansion = where.expand(readable=ALL)
         looking.failures += expansion.problems
         return expansion.targets
-    from kafkatool.engine.open_files import open_kafka_files
+    from kafkatool.engine.files.open_files import open_kafka_files
 
     if where.paths or where.files_from:
         raise UsageError("--pid takes no PATH: the process says which files it has open")
@@ -255,7 +255,7 @@ class _Looking:
             more = f" and {len(vanished) - 1} more" if len(vanished) > 1 else ""
             self.talk.note(f"{vanished[0]}{more}: vanished meanwhile")
         if self.notes.untold:
-            from kafkatool.engine.residency import NOT_TOLD
+            from kafkatool.engine.files.residency import NOT_TOLD
 
             self.talk.warn(f"{self.notes.untold} files: {NOT_TOLD}; run as the broker's user, or root")
         for failure in [*self.failures, *self.notes.failures]:

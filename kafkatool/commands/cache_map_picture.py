@@ -31,9 +31,9 @@ from kafkatool.commands.page import (
 )
 from kafkatool.commands.render import human_size
 from kafkatool.engine.cache_map import MappedPartition, MappedSegment, cached_tail
-from kafkatool.engine.pagecache import PAGE
-from kafkatool.engine.residency import Cell
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import Cell
+from kafkatool.engine.files.source import Guest
 
 _PARTS = 128
 _CLASSES = {ALL: "all", MOST: "most", SOME: "some", COLD: "cold", DIRTY: "dirty", UNKNOWN: "unknown"}

@@ -10,8 +10,8 @@ from typing import Any
 from kafkatool.commands.render import Column, Look, human_size, iso_time, printable
 from kafkatool.engine.cache_map import MappedFile, MappedPartition, MappedSegment, Reader, Tail
 from kafkatool.engine.cache_plan import Done, Piece
-from kafkatool.engine.pagecache import PAGE
-from kafkatool.engine.residency import Cell
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import Cell
 from kafkatool.format import kinds
 
 CacheRow = dict[str, Any]

@@ -167,7 +167,7 @@ def _print(
 @contextmanager
 def _with_stdin(where: PathOptions, reading: Reading, follow: bool) -> Iterator[PathOptions]:
     """The same paths, with a file in the place of `-`: the end of a transaction stands behind its records."""
-    from kafkatool.engine.stdin_log import STDIN, stdin_as_log
+    from kafkatool.engine.files.stdin_log import STDIN, stdin_as_log
 
     paths = where.paths or []
     if STDIN not in paths:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Found, Home, NamedPartition
     from kafkatool.engine.settings import Sources, TopicSettings
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
@@ -208,7 +208,7 @@ class _Work:
 
     def _refuse(self, home: Home, asked: list[Asked]) -> None:
         """Refuse before anything is read or written."""
-        from kafkatool.engine.lock import refuse_if_in_use
+        from kafkatool.engine.files.lock import refuse_if_in_use
 
         refuse_if_in_use(home.path, offline=self._plan.offline, now_ms=self._now_ms)
         for one in asked:
@@ -298,7 +298,7 @@ class _Work:
         from kafkatool.engine.compaction.passes import Work, compact, drop
         from kafkatool.engine.compaction.placing import read_checkpoint
         from kafkatool.engine.compaction.waste import Waste
-        from kafkatool.engine.fs import Disk
+        from kafkatool.engine.files.disk import Disk
 
         name, cleaner = one.named.partition.directory, one.cleaner
         checkpoints = {(at.topic, at.partition): at.offset for at in read_checkpoint(home.path, self._guest)}
@@ -345,8 +345,8 @@ class _Work:
     def _place(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
         from kafkatool.commands.compact_rows import checksum_sentence
         from kafkatool.engine.compaction.placing import write_partition
+        from kafkatool.engine.files.disk import Disk
         from kafkatool.engine.findings import Severity
-        from kafkatool.engine.fs import Disk
 
         partition = named.partition
         is_placed = self._how.write_to is not None or self._plan.apply
@@ -374,7 +374,7 @@ class _Work:
 
 
 def _refuse_leftovers(named: NamedPartition) -> None:
-    from kafkatool.engine.advice import Advice
+    from kafkatool.engine.advice.table import Advice
     from kafkatool.engine.logdir import SegmentState
 
     unfinished = (SegmentState.CLEANED, SegmentState.SWAP)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.key_life import KeyLife
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.compaction.waste import Waste
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.settings import Setting, TopicSettings
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.transaction_verdicts import JudgedTransaction, TransactionVerdicts
 
 # What --apply must be sure of.

@@ -24,9 +24,9 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.engine.doctor.brokers import Broker
     from kafkatool.engine.doctor.examination import Asked, Diagnosis
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.logdir import LogDir
-    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {

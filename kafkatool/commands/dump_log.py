@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.classic.options import ClassicOptions
     from kafkatool.commands.dump_request import DumpRequest, Outcome
-    from kafkatool.engine.source import Guest
+    from kafkatool.engine.files.source import Guest
     from kafkatool.format.schema import Decoder
 
 EPILOG = epilog(

@@ -30,10 +30,10 @@ from kafkatool.commands.log_rows import (
 )
 from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
+from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.scan import Batch
-from kafkatool.engine.stdin_log import STDIN
 from kafkatool.engine.tail import Tail
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds

@@ -154,7 +154,7 @@ class _Wanted:
         from kafkatool.commands.export_runs import Export
         from kafkatool.commands.export_tasks import How, export_on
         from kafkatool.commands.export_writers import opener
-        from kafkatool.engine.fs import Disk
+        from kafkatool.engine.files.disk import Disk
 
         topics = tuple(reading.topics(subjects))
         is_safe = CSV_SAFE.get()

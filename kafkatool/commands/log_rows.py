@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.commands.render import Column, Look, Row, ndjson
+from kafkatool.engine.files.source import Guest
+from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.engine.findings import Damage, FindingClass, Severity, damage_facts
 from kafkatool.engine.scan import Batch
-from kafkatool.engine.source import Guest
-from kafkatool.engine.stdin_log import STDIN
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
@@ -199,7 +199,7 @@ def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[st
 
 def next_step(place: Place, damage: Damage) -> str:
     """The command that shows more."""
-    from kafkatool.engine.advice import Advice
+    from kafkatool.engine.advice.table import Advice
 
     where = os.path.dirname(place.path) or "."
     if damage.kind is FindingClass.TOO_LARGE:

@@ -20,16 +20,16 @@ from kafkatool.commands.options import (
     severity,
 )
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, printable, rows
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Damage, Severity
     from kafkatool.engine.locate import Search, Step
     from kafkatool.engine.logdir import LogDir, Partition, Problem
     from kafkatool.engine.paths import FileTarget, Target
-    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {

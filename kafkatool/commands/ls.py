@@ -17,9 +17,9 @@ from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.ls_rows import LsRow, Place, View
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.logdir import LogDir, Problem
     from kafkatool.engine.paths import Target
-    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {

@@ -17,9 +17,9 @@ from kafkatool.errors import UsageError, unknown_word
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kafkatool.engine.files.source import Guest, Mending
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.paths import Expansion
-    from kafkatool.engine.source import Guest, Mending
     from kafkatool.format.kinds import FileKind
 
 __all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
@@ -258,8 +258,8 @@ class CommonOptions(TalkOptions):
     def guest(self, *, mends_bits: bool = False) -> Guest:
         """How to read; from here on this process goes last at the disk."""
         from kafkatool.commands.arguments import parse_rate
-        from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
-        from kafkatool.engine.source import Guest
+        from kafkatool.engine.files.page_cache import idle_io_priority, keep_freed_memory
+        from kafkatool.engine.files.source import Guest
 
         if self.cache not in (None, "keep"):
             raise unknown_word("--cache", self.cache, ["keep"])

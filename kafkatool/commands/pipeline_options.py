@@ -15,11 +15,11 @@ from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
     from kafkatool.commands.options import CommonOptions
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.lake.run import PipelineRun, RunSummary
     from kafkatool.engine.partitions import Found, Home
     from kafkatool.engine.settings import Sources
-    from kafkatool.engine.source import Guest
 
 RUN_COLUMNS = (
     Column("roots", "ROOTS", Look.number),

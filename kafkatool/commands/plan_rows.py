@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, iso_time, rows
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.journal import Journal
     from kafkatool.engine.partitions import Home
     from kafkatool.engine.plan import Applying, Plan, Step
     from kafkatool.engine.plans_in_order import PlanAsk
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.topic_settings import NumberSettings
     from kafkatool.engine.worker_pool import Workers
 
@@ -71,7 +71,7 @@ def write_row(out: Rows, row: Row, fmt: Format) -> None:
 
 def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     """The whole plan in one row, with what it needs and what was done."""
-    from kafkatool.engine.fs import Disk
+    from kafkatool.engine.files.disk import Disk
     from kafkatool.engine.plan import rooms
 
     room = rooms(plan, Disk(), how.backup_dir)[0]
@@ -140,7 +140,7 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
 def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
     """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
     from kafkatool.engine.applying import disk_for
-    from kafkatool.engine.lock import hold_lock, refuse_if_in_use
+    from kafkatool.engine.files.lock import hold_lock, refuse_if_in_use
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
 
@@ -158,7 +158,7 @@ def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) ->
 
 
 def _say_whose_ids(log_dir: str, speak: Talk) -> None:
-    from kafkatool.engine.owners import stand_in_for
+    from kafkatool.engine.files.owners import stand_in_for
 
     if (owner := stand_in_for(log_dir)) is not None:
         speak.note(f"{log_dir}: acting as its owner, user {owner.uid}, group {owner.gid}")
@@ -166,8 +166,8 @@ def _say_whose_ids(log_dir: str, speak: Talk) -> None:
 
 def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
     """Say which partitions hang on this broker alone, before the mark of its clean shutdown goes."""
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.repair.unmarking import judge_unmarking
-    from kafkatool.engine.source import Guest
 
     judged = judge_unmarking(plan.log_dir, Guest())
     for objection in judged.objections:

@@ -24,10 +24,10 @@ from kafkatool.commands.render import Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.rebuild import RebuildAsk, Rebuilt
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(

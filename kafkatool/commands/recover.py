@@ -28,12 +28,12 @@ from kafkatool.format.names import parse_partition_directory
 if TYPE_CHECKING:
     from kafkatool.engine.assignment import Fate
     from kafkatool.engine.cluster_view import Replicas
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.partitions import Home
     from kafkatool.engine.recover import RecoverAsk
     from kafkatool.engine.recover_result import Recovered
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.start_checks import StartChecks
     from kafkatool.engine.worker_pool import Workers
 
@@ -232,7 +232,7 @@ class _Work:
             )
 
     def _tell(self, one: Recovered, out: Rows, fmt: Format, *, is_in_vain: bool) -> None:
-        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.advice.table import Advice
 
         replicas = self._start.replicas_at(one.path)
         for event in one.events:
@@ -263,7 +263,7 @@ class _Work:
             self._salvage(one, out, fmt)
 
     def _salvage(self, one: Recovered, out: Rows, fmt: Format) -> None:
-        from kafkatool.engine.fs import Disk
+        from kafkatool.engine.files.disk import Disk
         from kafkatool.engine.salvage import salvage
 
         assert self._keep is not None
@@ -287,7 +287,7 @@ class _Work:
 
 
 def _fate_sentence(path: str, fate: Fate) -> str:
-    from kafkatool.engine.advice import Advice
+    from kafkatool.engine.advice.table import Advice
 
     if fate.home is None:
         return fate.message

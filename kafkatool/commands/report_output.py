@@ -20,7 +20,7 @@ def opened(out: str | None) -> Iterator[Write]:
         yield guarded(stdout()).writelines
         return
     from kafkatool.engine.export_output import Sink
-    from kafkatool.engine.fs import Disk
+    from kafkatool.engine.files.disk import Disk
 
     path = os.path.realpath(str(out))
     if os.path.lexists(path) and not os.path.isfile(path):

@@ -20,13 +20,13 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.evidence import Evidence
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_free import Way
     from kafkatool.engine.retention_logs import Judged
     from kafkatool.engine.settings import Sources
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(

@@ -12,10 +12,10 @@ from kafkatool.commands.serve_options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.partitions import Found
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
-    from kafkatool.engine.source import Guest
     from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 
 EPILOG = epilog(

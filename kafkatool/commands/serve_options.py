@@ -14,13 +14,13 @@ from kafkatool.errors import Refused, UsageError, unknown_word
 if TYPE_CHECKING:
     import ssl
 
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.budget import Budget
     from kafkatool.engine.serve.catalog import Choice
     from kafkatool.engine.serve.connections import Limits
     from kafkatool.engine.serve.partitions import Serving
     from kafkatool.engine.serve.sasl import Authentication
     from kafkatool.engine.serve.server import Address, Settings
-    from kafkatool.engine.source import Guest
 
 
 class StableOffset(StrEnum):
@@ -280,7 +280,7 @@ class NetworkOptions:
         """What whoever starts it should know of the files that are named."""
         import os
 
-        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.advice.table import Advice
         from kafkatool.engine.serve.access import others_can_read
 
         key = self.tls_key or self.tls_cert

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kafkatool.commands.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
 from kafkatool.commands.serve_options import parse_address
-from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import LogDirTarget, PartitionTarget
 from kafkatool.engine.serve.answers import Answers, Identity
@@ -24,9 +24,9 @@ from kafkatool.errors import KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.commands.serve_options import NetworkOptions
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.partitions import Found
     from kafkatool.engine.serve.traffic import Totals
-    from kafkatool.engine.source import Guest
 
 _LIST_AGAIN_SECONDS = 5.0
 _OPENING_SECONDS = 2.0

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.files.source import Guest
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.repair.set_aside import Moved
     from kafkatool.engine.repair.standing import Key
-    from kafkatool.engine.source import Guest
 
 EPILOG = epilog(
     {
@@ -182,7 +182,7 @@ class _Work:
 
     def _say_the_other_way(self, view: ClusterView, current: Collection[Key]) -> None:
         """A broker that can run needs no surgery: what it has is given away, and fetched back."""
-        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.advice.table import Advice
         from kafkatool.engine.repair.reassigning import reassignments
 
         ways = reassignments(view, self._node, current)
@@ -227,7 +227,7 @@ class _Work:
             self._say_what_to_wait_for()
 
     def _say_what_to_wait_for(self) -> None:
-        from kafkatool.engine.advice import Advice
+        from kafkatool.engine.advice.table import Advice
 
         for topic in sorted({one.key[0] for one in self._moved if one.is_current}):
             self._talk.note(
@@ -237,7 +237,7 @@ class _Work:
 
 
 def _no_picture() -> str:
-    from kafkatool.engine.advice import Advice
+    from kafkatool.engine.advice.table import Advice
 
     return (
         "how the rest of the cluster stands is not known; with the broker down, run "

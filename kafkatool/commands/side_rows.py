@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafkatool.commands.log_rows import Place
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.kinds import FileKind
 

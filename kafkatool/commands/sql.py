@@ -144,7 +144,7 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
         talk.note(f"{path}: deleted since its directory was listed")
     if not met.damages:
         return ExitCode.OK
-    from kafkatool.engine.advice import Advice, Placeholder
+    from kafkatool.engine.advice.table import Advice, Placeholder
     from kafkatool.engine.roots import split_label
 
     named: list[str] = [split_label(path)[1] for path in paths]

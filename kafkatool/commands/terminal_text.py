@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol, TextIO
 
-from kafkatool.engine.shell_words import CONTROL_CHARACTERS
+from kafkatool.engine.advice.shell_words import CONTROL_CHARACTERS
 
 _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
 

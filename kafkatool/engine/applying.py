@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from kafkatool.engine.advice import Advice
-from kafkatool.engine.copying import content_of, copy_content, keep_copy
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.evidence import SMALL
-from kafkatool.engine.fs import File, Files
+from kafkatool.engine.files.copying import content_of, copy_content, keep_copy
+from kafkatool.engine.files.disk import File, Files
+from kafkatool.engine.files.lock import hold_locks
+from kafkatool.engine.files.owners import ConfinedDisk
+from kafkatool.engine.files.source import file_type
 from kafkatool.engine.journal import (
     Found,
     JournalWriter,
@@ -31,8 +34,6 @@ from kafkatool.engine.journal import (
     kept_suffix,
     temporary_name,
 )
-from kafkatool.engine.lock import hold_locks
-from kafkatool.engine.owners import ConfinedDisk
 from kafkatool.engine.plan import (
     Action,
     Applying,
@@ -45,7 +46,6 @@ from kafkatool.engine.plan import (
     real_paths,
     refuse_if_unsafe,
 )
-from kafkatool.engine.source import file_type
 from kafkatool.errors import ExitCode, KafkatoolError
 from kafkatool.format.checksum import crc32c
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from kafkatool.engine.source import Source
+from kafkatool.engine.files.source import Source
 from kafkatool.errors import FormatError, TooLarge, Truncated
 from kafkatool.format.batch import (
     CODEC_MASK,

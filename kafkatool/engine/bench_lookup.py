@@ -16,7 +16,7 @@ import numpy as np
 
 from kafkatool.engine.bench_place import Place
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.log import Log, LogParts, no_jitter
 from kafkatool.engine.log_reading import offset_for_time, read

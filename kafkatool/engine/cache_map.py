@@ -16,6 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, segment_extent
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import FileMap, map_path
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.locate import Search
 from kafkatool.engine.logdir import (
     FileEntry,
@@ -27,10 +30,7 @@ from kafkatool.engine.logdir import (
     read_partition,
 )
 from kafkatool.engine.lookup import index_positions
-from kafkatool.engine.pagecache import PAGE
 from kafkatool.engine.paths import LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.residency import FileMap, map_path
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

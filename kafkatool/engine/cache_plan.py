@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kafkatool.engine import pagecache
 from kafkatool.engine.cache_map import MappedPartition
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files.lock import broker_is_alive
+from kafkatool.engine.files.page_cache import PAGE, PageRange
+from kafkatool.engine.files.residency import map_path, open_to_ask
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.locate import Found, Search
-from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.logdir import SegmentState
 from kafkatool.engine.lookup import Range
-from kafkatool.engine.pagecache import PAGE, PageRange
-from kafkatool.engine.residency import map_path, open_to_ask
-from kafkatool.engine.source import Guest
 
 _AT_ONCE = 1 << 20
 
@@ -126,7 +126,7 @@ def _warming(blank: Piece, resident: list[PageRange], budget: int) -> Piece:
     """From the end backwards, as far as the budget goes."""
     absent: list[PageRange] = [(blank.position // PAGE, -(-blank.end_position // PAGE))]
     for first, end in resident:
-        absent = pagecache.without(absent, first, end)
+        absent = page_cache.without(absent, first, end)
     if not absent:
         return replace(blank, why="all of it is in memory")
     taken, room = list[PageRange](), max(0, budget) // PAGE
@@ -144,7 +144,7 @@ def _warming(blank: Piece, resident: list[PageRange], budget: int) -> Piece:
 
 def _evicting(blank: Piece, resident: list[PageRange]) -> Piece:
     """Whole pages only: of a page that is half outside nothing is forgotten."""
-    inside = pagecache.only_within(resident, -(-blank.position // PAGE), -(-blank.end_position // PAGE))
+    inside = page_cache.only_within(resident, -(-blank.position // PAGE), -(-blank.end_position // PAGE))
     size = sum(end - first for first, end in inside) * PAGE
     return replace(blank, size=size, ranges=tuple(inside), why="" if size else "none of it is in memory")
 
@@ -176,7 +176,7 @@ def apply(pieces: list[Piece], guest: Guest) -> Iterator[Done]:
         fd = open_to_ask(piece.file)
         try:
             if piece.action is Action.EVICT:
-                pagecache.drop(fd, list(piece.ranges))
+                page_cache.drop(fd, list(piece.ranges))
             else:
                 _read(fd, piece, guest)
         finally:

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from kafkatool.engine.fs import File, Files, replace_file
-from kafkatool.engine.source import Guest, read_small_file
+from kafkatool.engine.files.disk import File, Files, replace_file
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.primitives import Buffer
 

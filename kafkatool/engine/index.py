@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkatool.engine.source import Source
+from kafkatool.engine.files.source import Source
 
 PAGE_SLOTS = 4096
 PAGES_KEPT = 64

@@ -28,8 +28,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkatool.engine.fs import Disk, Files
-from kafkatool.engine.lock import LOCK_FILE
+from kafkatool.engine.files.disk import Disk, Files
+from kafkatool.engine.files.lock import LOCK_FILE
 from kafkatool.engine.plan import Action, Plan, Step
 from kafkatool.errors import KafkatoolError, Refused
 from kafkatool.format.kinds import BY_NAME, parse_kept_name

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from kafkatool.engine.fs import Files
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.plan import Action, Step
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
 from kafkatool.engine.recover_result import BrokerThrows, Loading, Recovering
-from kafkatool.engine.source import Guest
 from kafkatool.engine.virtual import VirtualDirectory
 from kafkatool.errors import KafkatoolError
 

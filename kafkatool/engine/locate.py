@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkatool.engine.extent import segment_extent
+from kafkatool.engine.files.source import Guest, Source, open_source, read_small_file
 from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, Source, open_source, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, offset_index, time_index
 from kafkatool.format.batch import BatchHeader

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from kafkatool.engine.append_runs import plain_run
 from kafkatool.engine.batch_records import first_offset
 from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.fs import Files, replace_file
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.producer_rebuild import rebuild_producers
 from kafkatool.engine.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.fs import Files
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.leftovers import resolve_leftovers
 from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
@@ -27,7 +28,6 @@ from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_
 from kafkatool.engine.scan import scan
 from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
 from kafkatool.engine.snapshots import Snapshots
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.split import split_segment
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.txn_index import sanity_problem

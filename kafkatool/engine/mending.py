@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kafkatool.engine.bit_flips import LARGEST, MAYBE_FLIPPED, FoundFlip, find_flip
+from kafkatool.engine.files.source import FileSource
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.scan import Run, scan_runs
-from kafkatool.engine.source import FileSource
 from kafkatool.format import kinds
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.extent import first_timestamp
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.producer_replay import indexed_position, replay_producers
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 

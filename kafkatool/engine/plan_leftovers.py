@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kafkatool.engine.advice import Placeholder
+from kafkatool.engine.advice.table import Placeholder
 from kafkatool.engine.applying import undo_command
-from kafkatool.engine.fs import Files
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
 from kafkatool.engine.work_directory import left_work_directories, remove_work_directory
 from kafkatool.errors import KafkatoolError

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.in_order import in_order
-from kafkatool.engine.source import Guest
 from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 

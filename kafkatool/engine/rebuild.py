@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import sub
 
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.index import index_limit
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
@@ -24,7 +25,6 @@ from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.plan import Plan, Step, write
 from kafkatool.engine.producer_state import ProducerStates
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import FormatError
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.names import FileState, segment_file

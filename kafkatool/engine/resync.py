@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from kafkatool.engine.source import Source
+from kafkatool.engine.files.source import Source
 from kafkatool.format import legacy
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION
 from kafkatool.format.checksum import crc32c

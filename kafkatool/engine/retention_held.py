@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import PartitionState
 from kafkatool.engine.retention import Decision, SegmentFacts, decide
 from kafkatool.engine.retention_logs import Judged
 from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.settings import INTERNAL_TOPICS
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import FormatError
 
 

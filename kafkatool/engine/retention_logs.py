@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.cluster_view import Replicas
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies, highest_remote_offset
 from kafkatool.engine.retention import (
@@ -21,7 +22,6 @@ from kafkatool.engine.retention import (
 )
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.settings import INTERNAL_TOPICS, Setting, Sources, TopicSettings
-from kafkatool.engine.source import Guest
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

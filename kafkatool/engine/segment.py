@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkatool.engine.accounting import IndexAccounting, IndexFull
 from kafkatool.engine.batch_records import Header
 from kafkatool.engine.config import TopicConfig
-from kafkatool.engine.fs import File, Files, replace_file
+from kafkatool.engine.files.disk import File, Files, replace_file
 from kafkatool.engine.refusals import CorruptMessage
 from kafkatool.format import legacy, offset_index, time_index, txn_index
 from kafkatool.format.batch import (

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from kafkatool.engine.fs import Files, write_file
+from kafkatool.engine.files.disk import Files, write_file
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.errors import FormatError
 from kafkatool.format.names import segment_file

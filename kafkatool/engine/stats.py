@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from zlib import crc32
 
+from kafkatool.engine.files.object_storage import real_path
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.logdir import (
     Partition,
@@ -28,8 +30,6 @@ from kafkatool.engine.logfiles import may_hold
 from kafkatool.engine.lookup import EVERYWHERE, Range, seek
 from kafkatool.engine.named_file import LOGS
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.remote import real_path
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob

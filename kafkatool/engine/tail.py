@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from kafkatool.engine.files.source import Guest, Source
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.lookup import Range, batch_at, index_positions
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, Source
 
 
 class Tail(NamedTuple):

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.open_transactions import OpenTransaction, read_open_transactions
-from kafkatool.engine.source import Guest
 from kafkatool.engine.transaction_ends import TransactionEnd, find_ends
 from kafkatool.engine.transactional_ids import TOPIC, CoordinatorState, TransactionalId, TransactionalIds
 from kafkatool.engine.verify_report import Finding

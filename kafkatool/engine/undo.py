@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
-from kafkatool.engine.copying import Looks, are_same, content_of, keep_copy
-from kafkatool.engine.fs import Files
+from kafkatool.engine.files.copying import Looks, are_same, content_of, keep_copy
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.lock import hold_locks, refuse_if_in_use
+from kafkatool.engine.files.owners import ConfinedDisk
 from kafkatool.engine.journal import (
     Found,
     Journal,
@@ -28,8 +30,6 @@ from kafkatool.engine.journal import (
     journals_in,
     kept_suffix,
 )
-from kafkatool.engine.lock import hold_locks, refuse_if_in_use
-from kafkatool.engine.owners import ConfinedDisk
 from kafkatool.engine.plan import Action, drop_clean_marker, existing
 from kafkatool.errors import KafkatoolError, Refused
 

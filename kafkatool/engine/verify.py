@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from kafkatool.engine.lock import broker_is_alive
+from kafkatool.engine.files.lock import broker_is_alive
+from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import (
     LogDir,
@@ -28,8 +30,6 @@ from kafkatool.engine.logdir import (
     with_logs,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.remote import absolute_path, is_directory, list_names, real_path
-from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob

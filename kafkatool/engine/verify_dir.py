@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect, consequence_of
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import FileEntry, LogDir
 from kafkatool.engine.owner_checks import (
@@ -16,7 +17,6 @@ from kafkatool.engine.owner_checks import (
     same_directory_ids,
     same_partitions,
 )
-from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.engine.verify_state import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.index import index_limit
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.source import ByteRange, Guest, open_source, without_hole
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_index import (
     MOST_READ,

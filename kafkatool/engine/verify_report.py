@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.format.kinds import LEADER_EPOCHS
 from kafkatool.format.names import FileState, base_offset, split_state

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkatool.engine.files.source import ByteRange, Guest, Source, open_source, without_hole
 from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
-from kafkatool.engine.source import ByteRange, Guest, Source, open_source, without_hole
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

@@ -259,7 +259,7 @@ def _outcome(run: Callable[..., object], arguments: tuple[object, ...]) -> tuple
 
 def _begin(parent: int) -> None:
     """Interrupts are the parent's to handle, and nobody outlives it."""
-    from kafkatool.engine.pagecache import idle_io_priority
+    from kafkatool.engine.files.page_cache import idle_io_priority
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     idle_io_priority()

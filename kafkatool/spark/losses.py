@@ -11,11 +11,11 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.files.object_storage import list_names, status
+from kafkatool.engine.files.source import Source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
-from kafkatool.engine.remote import list_names, status
-from kafkatool.engine.source import Source
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.planning import Found, Stretch
 

@@ -10,12 +10,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.engine.logdir import Segment, SegmentState
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.read_subject import Subject, logs_of, subjects_of
 from kafkatool.engine.roots import read_roots
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, Source, open_source
 from kafkatool.engine.survey import SPLIT_SIZE
 from kafkatool.engine.verify_index import IndexClaims, read_claims
 from kafkatool.engine.visibility import LOG_END

@@ -45,7 +45,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.survey import SPLIT_SIZE
 from kafkatool.errors import UsageError, unknown_word
 from kafkatool.spark.losses import OnDamage, need_all

@@ -263,7 +263,7 @@ def _need_what_is_read(arguments: tuple[object, ...]) -> None:
 def settle_in() -> None:
     """Once a worker: read as every process of ours, and spare Spark most of its collection after a task."""
     if not getattr(gc, "_kafkatool_is_frozen", False):
-        from kafkatool.engine.pagecache import idle_io_priority, keep_freed_memory
+        from kafkatool.engine.files.page_cache import idle_io_priority, keep_freed_memory
 
         idle_io_priority()
         keep_freed_memory()

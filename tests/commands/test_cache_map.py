@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kafkatool.commands.cache_map_rows import ALL, COLD, DIRTY, MOST, SOME, strip
-from kafkatool.engine.residency import Cell
+from kafkatool.engine.files.residency import Cell
 from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages
 from tests.terminals import is_readable

@@ -18,8 +18,8 @@ import pytest
 from kafkatool.commands.log_rows import Place
 from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.export_output import MANIFEST
-from kafkatool.engine.fs import Disk
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
 from tests.cli import run

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkatool.engine import fs, lock
+from kafkatool.engine.files import disk
+from kafkatool.engine.files import lock
 from tests.cli import run
 from tests.commands.test_compact import CERTAIN
 from tests.commands.test_retention import SURE
@@ -172,7 +173,7 @@ def _be_the_child(arguments: list[str], at: int | None, write_end: int) -> None:
 
     code = 99
     try:
-        for owner, names in ((fs.Disk, DISK + DISK_TOO), (fs.DiskFile, FILE)):
+        for owner, names in ((disk.Disk, DISK + DISK_TOO), (disk.DiskFile, FILE)):
             for name in names:
                 setattr(owner, name, counting(getattr(owner, name)))
         code = run(*arguments).exit_code

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.lock import CLEAN_MARKER
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import Run, run
 from tests.mutations import mutated
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.errors import UsageError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import EpochStart, write_leader_epochs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.pagecache import Residency
+from kafkatool.engine.files.page_cache import Residency
 
 
 def evict(path: Path) -> None:

@@ -14,11 +14,11 @@ from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, clean
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import open_source
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import open_source
 from kafkatool.format import txn_index
 from kafkatool.format.batch import (
     CONTROL_MASK,

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkatool.engine.fs import NEW_FILE_MODE, Disk, File, Files, ReadOnlyFile
+from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, File, Files, ReadOnlyFile
 from kafkatool.format.primitives import Buffer
 
 Keep = Callable[[], bool]

@@ -12,7 +12,7 @@ import pytest
 
 from kafkatool.engine import append_runs, log
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import NEW_FILE_MODE, Disk, DiskFile, File
+from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.segment import Segment

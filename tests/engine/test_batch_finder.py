@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkatool.engine.batch_finder import BatchFinder, FoundBatch
-from kafkatool.engine.source import AnySource, FileSource, open_source
+from kafkatool.engine.files.source import AnySource, FileSource, open_source
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.legacy import write_message

@@ -17,10 +17,10 @@ from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaning, clean
 from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound, dirty_range
 from kafkatool.engine.compaction.offset_map import map_capacity
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal, write_batch
 from kafkatool.format.columns import RecordDecoder
 from kafkatool.format.kernel.verdicts import Fate

@@ -14,10 +14,10 @@ from kafkatool.engine.batch_records import records_of
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Compacted, Work, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.journal import read_journal
 from kafkatool.engine.plan import Applying, Plan
-from kafkatool.engine.source import Guest
 from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import Codec

@@ -24,10 +24,10 @@ from kafkatool.engine.doctor.permissions import User, find_user, permission_symp
 from kafkatool.engine.doctor.recovery_time import estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict, host_finding
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, read_log_dir
 from kafkatool.engine.paths import LogDirTarget
-from kafkatool.engine.source import Guest
 from kafkatool.engine.space import Mount
 from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file

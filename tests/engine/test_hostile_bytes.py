@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.source import Guest, open_source
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import TooLarge
 from kafkatool.format.batch import Codec, NewRecord, read_header, seal, write_batch
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder

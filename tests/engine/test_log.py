@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.leftovers import Unfinished
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log

@@ -22,8 +22,8 @@ import pytest
 from kafkatool.engine import leftovers, log, log_loading, producer_rebuild, segment, snapshots, split
 from kafkatool.engine.accounting import IndexAccounting
 from kafkatool.engine.config import TopicConfig, read_config
+from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.fs import Disk, Files
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import read

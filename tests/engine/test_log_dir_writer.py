@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk, Files
-from kafkatool.engine.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive
+from kafkatool.engine.files.disk import Disk, Files
+from kafkatool.engine.files.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import LogDirWriter, open_log_dir
 from kafkatool.engine.log_loading import Opening, open_log
@@ -88,7 +88,9 @@ def test_a_partition_behind_a_link_is_not_written_to(tmp_path: Path) -> None:
 
 def broker_is_alive_elsewhere(directory: Path) -> bool:
     """As another process sees it: closing the file here would give up our own lock."""
-    code = f"from kafkatool.engine.lock import broker_is_alive; print(broker_is_alive({str(directory)!r}))"
+    code = (
+        f"from kafkatool.engine.files.lock import broker_is_alive; print(broker_is_alive({str(directory)!r}))"
+    )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from kafkatool.engine.batch_records import first_offset
 from kafkatool.engine.config import TopicConfig, read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import LEADER_EPOCHS, Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.segment import NewBatch

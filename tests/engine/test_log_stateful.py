@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kafkatool.engine.batch_records import first_offset, records_of
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import offset_for_time, read, records

@@ -20,8 +20,8 @@ from kafkatool.engine.compaction.cleaner import Cleaned
 from kafkatool.engine.compaction.key_room import BYTES_A_KEY, KeyRoom, KeysDoNotFit
 from kafkatool.engine.compaction.map_in_parts import MapInParts
 from kafkatool.engine.compaction.offset_map import joined_keys
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.in_order import side_by_side
-from kafkatool.engine.source import Guest
 from kafkatool.engine.worker_pool import Workers, workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kernel

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.files.source import FileSource, Guest, open_source
 from kafkatool.engine.mending import BatchMend, Mender
-from kafkatool.engine.source import FileSource, Guest, open_source
 from kafkatool.format.batch import NewRecord, write_batch
 from tests.engine.test_bit_flips import SMALL, TIME, flipped
 from tests.logs import LOG, batches

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import applying, copying
+from kafkatool.engine import applying
 from kafkatool.engine import journal as journals
 from kafkatool.engine import plan as plans
 from kafkatool.engine import undo as undoing
 from kafkatool.engine.applying import apply
-from kafkatool.engine.fs import Disk, File, Files
+from kafkatool.engine.files import copying
+from kafkatool.engine.files.disk import Disk, File, Files
+from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.journal import read_journal
-from kafkatool.engine.lock import broker_is_alive
 from kafkatool.engine.plan import Applying, NewEnd, Plan, Stretch
 from kafkatool.engine.undo import plan_undo, undo
 from kafkatool.errors import KafkatoolError, Refused
@@ -254,7 +255,7 @@ class Watching(Disk):
 
     def rename(self, source: str, target: str) -> None:
         code = (
-            "import sys; from kafkatool.engine.lock import broker_is_alive; "
+            "import sys; from kafkatool.engine.files.lock import broker_is_alive; "
             "sys.exit(broker_is_alive(sys.argv[1]))"
         )
         held = subprocess.run([sys.executable, "-c", code, str(self.log_dir)], check=False).returncode

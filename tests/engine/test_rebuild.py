@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.applying import apply
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import FindingClass
-from kafkatool.engine.fs import Disk
 from kafkatool.engine.logdir import PartitionState, read_partition
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, plan_rebuild
-from kafkatool.engine.source import Guest
 from kafkatool.engine.topic_settings import setting, topic_settings
 from kafkatool.format.names import parse_partition_directory, segment_file
 from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries

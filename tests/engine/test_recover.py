@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.applying import apply
-from kafkatool.engine.fs import Disk, Files
+from kafkatool.engine.files.disk import Disk, Files
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.journal import read_journal
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.mending import Mender
@@ -20,7 +21,6 @@ from kafkatool.engine.plan import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovered, Recovering
 from kafkatool.engine.salvage import salvage
-from kafkatool.engine.source import Guest
 from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch

@@ -8,6 +8,7 @@ import pytest
 
 from kafkatool.engine import remote_copies
 from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import LogDir, Partition, read_log_dir
 from kafkatool.engine.remote_copies import (
     NOTHING,
@@ -17,7 +18,6 @@ from kafkatool.engine.remote_copies import (
     highest_remote_offset,
     read_remote_copies,
 )
-from kafkatool.engine.source import Guest
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.checkpoint import (
     EpochStart,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.applying import apply
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.journal import read_journal
 from kafkatool.engine.logdir import read_log_dir, read_partition
 from kafkatool.engine.plan import Applying
@@ -20,7 +21,6 @@ from kafkatool.engine.retention_free import changes_that_free
 from kafkatool.engine.retention_logs import Judged, Judging, judge
 from kafkatool.engine.retention_plan import plan_deletion, plan_purge, refuse_guesses
 from kafkatool.engine.settings import Sources
-from kafkatool.engine.source import Guest
 from kafkatool.engine.undo import plan_undo, undo
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.logs import TIME, batches, offsets, walk, write_log
@@ -156,7 +156,7 @@ def test_a_pipe_is_walked_like_a_file(tmp_path: Path) -> None:
 
 
 def test_blocks_that_the_disk_does_not_give_are_named_and_walked_around(tmp_path: Path) -> None:
-    from kafkatool.engine.source import FileSource
+    from kafkatool.engine.files.source import FileSource
 
     many = batches(400)
     path = write_log(tmp_path, b"".join(many))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.files.source import FileSource, Guest
 from kafkatool.engine.lookup import EVERYWHERE, Range
 from kafkatool.engine.paths import expand
-from kafkatool.engine.source import FileSource, Guest
 from kafkatool.engine.stats import Group, Request, Statistics
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_log import LogStats, StatsJob

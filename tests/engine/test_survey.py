@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.source import Guest
 from kafkatool.engine.survey import Split, Task, cut, survey
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob

@@ -9,12 +9,12 @@ from struct import pack_into
 
 import pytest
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.paths import directory_target, expand
-from kafkatool.engine.source import Guest
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_report import THROWN_AWAY, Finding
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch

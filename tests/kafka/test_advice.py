@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.advice import Advice, is_a_plan
+from kafkatool.engine.advice.table import Advice, is_a_plan
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker

@@ -14,7 +14,7 @@ from kafkatool.engine.compaction.cleanable_log import open_cleanable
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Work, compact
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.format.batch import Codec
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.names import segment_file

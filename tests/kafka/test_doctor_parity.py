@@ -17,7 +17,7 @@ import pytest
 
 from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import Asked, examine
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.checkpoint import (
     PartitionOffset,
     read_offset_checkpoint,

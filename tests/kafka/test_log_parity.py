@@ -18,7 +18,7 @@ import pytest
 
 from kafkatool.engine import refusals
 from kafkatool.engine.config import read_config
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import open_log_dir
 from kafkatool.engine.log_loading import open_log

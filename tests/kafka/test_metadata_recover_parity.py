@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovering
-from kafkatool.engine.source import Guest
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from tests.cli import run
 from tests.kafka import peers

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.fs import Disk
-from kafkatool.engine.lock import hold_lock
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.lock import hold_lock
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError

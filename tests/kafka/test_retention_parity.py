@@ -19,7 +19,8 @@ import pytest
 
 from kafkatool.engine.applying import apply
 from kafkatool.engine.cluster_view import read_cluster_view
-from kafkatool.engine.fs import Disk
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.plan import Applying
@@ -28,7 +29,6 @@ from kafkatool.engine.retention import Decision, Rule
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
 from kafkatool.engine.settings import Sources
-from kafkatool.engine.source import Guest
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.format.batch import read_header
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.cluster import Cluster, Node

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.advice import HOST
+from kafkatool.engine.advice.table import HOST
 from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord, write_batch
 from tests.cli import run
 from tests.kafka import peers

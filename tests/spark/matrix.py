@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.paths import expand
-from kafkatool.engine.source import Guest
 from kafkatool.engine.stats import Request as StatsRequest
 from kafkatool.engine.stats import Statistics
 from kafkatool.engine.stats_by import By

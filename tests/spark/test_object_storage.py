@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine import remote
+from kafkatool.engine.files import object_storage
 from tests.cli import run
 from tests.spark.test_pipeline import NOW, audit, tables
 
@@ -72,9 +72,9 @@ def test_what_is_not_there_is_told(s3: None) -> None:
 def test_bytes_are_read_in_large_pieces(bucket: str, damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = sorted((damaged / "orders-none-0").glob("*.log"))[0].name
     whole = (damaged / "orders-none-0" / name).read_bytes()
-    monkeypatch.setattr(remote, "PIECE", 100_000)
+    monkeypatch.setattr(object_storage, "PIECE", 100_000)
     asked = []
-    with remote.RemoteSource(f"{bucket}/orders-none-0/{name}") as source:
+    with object_storage.RemoteSource(f"{bucket}/orders-none-0/{name}") as source:
         real = source._file.read_at
 
         class Counting:

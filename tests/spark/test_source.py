@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.spark.planning import Wanted, find_subjects, plan
 from kafkatool.spark.schemas import TYPES, Granularity
 from tests.cli import run

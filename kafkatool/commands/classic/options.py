@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.java_text import INT_MAX
 from kafkatool.format.record import DEFAULT_MAX_INFLATED
 from kafkatool.format.release import NEWEST, Release

@@ -20,7 +20,7 @@ from kafkatool.engine.compaction.rewriting import rewritten_rows
 from kafkatool.engine.compaction.transactions import CleanedTransactions
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
 from kafkatool.engine.config import TopicConfig
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import read_header
 from kafkatool.format.columns import Column, RecordColumns, RecordDecoder
 from kafkatool.format.kernel import loops

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, SourceSegment
 from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, open_source
 
 
 class Bound(StrEnum):

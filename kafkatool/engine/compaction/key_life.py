@@ -11,7 +11,7 @@ import numpy as np
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
 from kafkatool.engine.compaction.record_filter import Judged
 from kafkatool.engine.compaction.walking import Stretch, walk
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import CONTROL_MASK, DELETE_HORIZON_MASK
 from kafkatool.format.columns import RecordColumns, RecordDecoder
 from kafkatool.format.kernel import loops

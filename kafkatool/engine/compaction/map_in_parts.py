@@ -26,8 +26,8 @@ from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.offset_map import DirtyKeys, OffsetMap, dirty_keys, joined_keys
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.in_order import Steps, results
-from kafkatool.engine.source import Guest
 from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.columns import Column, RecordDecoder

@@ -14,7 +14,7 @@ from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.transactions import CleanedTransactions
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
-from kafkatool.engine.source import Guest
+from kafkatool.engine.files.source import Guest
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import Column, RecordColumns, RecordDecoder

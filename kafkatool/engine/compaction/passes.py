@@ -9,7 +9,7 @@ from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, Watch, clean, replaced
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
-from kafkatool.engine.fs import Files
+from kafkatool.engine.files.disk import Files
 from kafkatool.errors import KafkatoolError
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.brokers import Broker

@@ -15,13 +15,13 @@ from kafkatool.engine.doctor.permissions import find_user, permission_symptoms
 from kafkatool.engine.doctor.recovery_time import RecoveryTime, estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Symptom, Verdict
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
+from kafkatool.engine.files.lock import lock_holder
+from kafkatool.engine.files.object_storage import is_remote
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Severity
-from kafkatool.engine.lock import lock_holder
 from kafkatool.engine.logdir import LogDir, tell_problems
 from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.paths import LogDirTarget
-from kafkatool.engine.remote import is_remote
-from kafkatool.engine.source import Guest
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.worker_pool import Workers

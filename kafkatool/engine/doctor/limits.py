@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding

@@ -13,11 +13,11 @@ from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import Case
 from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovered
-from kafkatool.engine.source import Guest
 from kafkatool.engine.start_checks import StartChecks, StartProblem, check_start
 from kafkatool.engine.verify_dir import read_checkpoint
 from kafkatool.engine.verify_report import Finding

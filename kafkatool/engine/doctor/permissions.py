@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
 from kafkatool.engine.findings import FindingClass, Severity

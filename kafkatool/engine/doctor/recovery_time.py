@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.doctor.loading import Scans
-from kafkatool.engine.pagecache import PAGE
-from kafkatool.engine.residency import FileMap, map_path
-from kafkatool.engine.source import Guest, open_source
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import FileMap, map_path
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 
 # What one thread of a broker checks in a second, with the pages in memory: seen from 0.4 (indexes missing,

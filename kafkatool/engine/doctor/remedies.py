@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from kafkatool.engine.advice import Advice, Placeholder
+from kafkatool.engine.advice.table import Advice, Placeholder
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.logdir import Partition

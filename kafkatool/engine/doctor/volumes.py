@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding

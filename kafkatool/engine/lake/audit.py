@@ -13,6 +13,7 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import damage_facts
 from kafkatool.engine.in_order import in_order
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
@@ -29,7 +30,6 @@ from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
 from kafkatool.engine.roots import Root
 from kafkatool.engine.scrub import tail_checksum
 from kafkatool.engine.settings import Sources
-from kafkatool.engine.source import Guest
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place

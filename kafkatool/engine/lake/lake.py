@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kafkatool.engine.advice import Advice
-from kafkatool.engine.fs import Disk, write_file
+from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.files.disk import Disk, write_file
 from kafkatool.engine.lake.units import Unit, from_json, to_json
 from kafkatool.engine.read_subject import is_inside
 from kafkatool.errors import KafkatoolError, Refused, UsageError

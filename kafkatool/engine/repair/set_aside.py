@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from kafkatool.engine.cluster_view import ClusterView
 from kafkatool.engine.evidence import gather_evidence
 from kafkatool.engine.extent import partition_extent
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.metadata_end import last_written
 from kafkatool.engine.plan import Plan, Step, remove, remove_directory, write
 from kafkatool.engine.repair.standing import Key, standings
-from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint, write_offset_checkpoint

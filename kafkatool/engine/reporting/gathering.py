@@ -22,13 +22,14 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.files.object_storage import is_remote
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Severity
 from kafkatool.engine.in_order import in_order
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
 from kafkatool.engine.paths import FileTarget, Target
-from kafkatool.engine.remote import is_remote
 from kafkatool.engine.remote_copies import RemoteCopies
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
@@ -37,7 +38,6 @@ from kafkatool.engine.retention_forecast import Forecast, forecast
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.sketches import Numbers, no_numbers
-from kafkatool.engine.source import Guest
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_facts import CODECS, Stats
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts

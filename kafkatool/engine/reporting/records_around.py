@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage
 from kafkatool.engine.lookup import index_positions
 from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.engine.verify_report import Finding
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader

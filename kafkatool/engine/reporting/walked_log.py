@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kafkatool.engine.files.source import AnySource
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.source import AnySource
 from kafkatool.engine.stats_facts import Stats
 from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_columns import ColumnsWalk

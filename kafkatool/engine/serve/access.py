@@ -16,9 +16,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kafkatool.engine.advice import Advice
+from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.serve.budget import Budget, Share
-from kafkatool.engine.source import Guest, read_small_file
 from kafkatool.errors import Refused, UsageError
 from kafkatool.format.names import topic_problem
 

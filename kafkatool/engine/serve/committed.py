@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject
 from kafkatool.engine.serve.budget import Account, memory_of
-from kafkatool.engine.source import Guest, read_whole_file
 from kafkatool.engine.visibility import LOG_END, Rule
 from kafkatool.engine.visible_records import Bad, RecordStream, records_of
 from kafkatool.errors import KafkatoolError, UsageError

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.extent import header_at
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, index_segment
 from kafkatool.engine.logdir import Segment
 from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
-from kafkatool.engine.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import BatchHeader
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.paths import expand
 from kafkatool.engine.serve.answers import Answers, Identity
@@ -21,7 +22,6 @@ from kafkatool.engine.serve.committed import Committed
 from kafkatool.engine.serve.connections import Limits
 from kafkatool.engine.serve.partitions import Serving
 from kafkatool.engine.serve.server import Address, Server, Settings
-from kafkatool.engine.source import Guest
 from kafkatool.format.protocol.apis import BY_NAME
 from kafkatool.format.protocol.frames import write_request
 from tests.kafka.librdkafka import wait_until

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from kafkatool.engine.fs import NEW_FILE_MODE, Files
-from kafkatool.engine.remote import is_remote
+from kafkatool.engine.files.disk import NEW_FILE_MODE, Files
+from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.errors import Refused
 
 LOCK_FILE = ".lock"

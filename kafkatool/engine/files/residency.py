@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kafkatool.engine import pagecache
-from kafkatool.engine.pagecache import PAGE, PageCounts, PageRange, Residency
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files.page_cache import PAGE, PageCounts, PageRange, Residency
 
 CELLS = 128
 """Pieces that a file is cut into to be drawn."""
@@ -79,7 +79,7 @@ class FileMap:
 
     def resident_between(self, first: int, end: int) -> int:
         """How many of these pages are in memory."""
-        return sum(b - a for a, b in pagecache.only_within(list(self.resident_runs()), first, end))
+        return sum(b - a for a, b in page_cache.only_within(list(self.resident_runs()), first, end))
 
 
 def open_to_ask(path: str) -> int:
@@ -103,7 +103,7 @@ def map_path(path: str) -> FileMap:
 def map_file(fd: int, size: int) -> FileMap:
     """The map of an open file, which may shrink or grow meanwhile: it is that of its first `size` bytes."""
     pages = -(-size // PAGE)
-    count = pagecache.page_counter(fd)
+    count = page_cache.page_counter(fd)
     counts = count(0, pages)
     runs = _runs(fd, size, pages, counts, count)
     if runs is not None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import pagecache
-from kafkatool.engine.pagecache import PAGE, Residency
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files.page_cache import PAGE, Residency
 from tests.engine.cold import resident_pages
 
 
@@ -68,11 +68,11 @@ def test_a_file_that_shrinks_under_the_mapping_is_only_less_resident(cold_file: 
 
 
 def test_ranges_are_cut_and_kept() -> None:
-    assert pagecache.without([(0, 10), (20, 30)], 5, 25) == [(0, 5), (25, 30)]
-    assert pagecache.without([(0, 10)], 2, 4) == [(0, 2), (4, 10)]
-    assert pagecache.without([(0, 10)], 20, 30) == [(0, 10)]
-    assert pagecache.only_within([(0, 10), (20, 30)], 5, 25) == [(5, 10), (20, 25)]
+    assert page_cache.without([(0, 10), (20, 30)], 5, 25) == [(0, 5), (25, 30)]
+    assert page_cache.without([(0, 10)], 2, 4) == [(0, 2), (4, 10)]
+    assert page_cache.without([(0, 10)], 20, 30) == [(0, 10)]
+    assert page_cache.only_within([(0, 10), (20, 30)], 5, 25) == [(5, 10), (20, 25)]
 
 
 def test_asking_for_idle_priority_never_fails() -> None:
-    assert pagecache.idle_io_priority() in (True, False)
+    assert page_cache.idle_io_priority() in (True, False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, unique
 
-from kafkatool.engine.shell_words import quoted
+from kafkatool.engine.advice.shell_words import quoted
 
 HOST = "<HOST:PORT>"
 

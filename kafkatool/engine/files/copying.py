@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from kafkatool.engine.fs import File, Files, ReadOnlyFile
-from kafkatool.engine.source import patched
+from kafkatool.engine.files.disk import File, Files, ReadOnlyFile
+from kafkatool.engine.files.source import patched
 from kafkatool.format.checksum import crc32c
 
 CHUNK = 1 << 20

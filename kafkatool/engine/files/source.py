@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Protocol, Self
 
-from kafkatool.engine import pagecache
-from kafkatool.engine.pagecache import PAGE, PageRange
-from kafkatool.engine.remote import RemoteSource, is_remote
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files.object_storage import RemoteSource, is_remote
+from kafkatool.engine.files.page_cache import PAGE, PageRange
 from kafkatool.errors import KafkatoolError
 
 WINDOW = 1 << 20
@@ -233,7 +233,7 @@ class FileSource:
         self.size_hint: int | None = os.lseek(fd, 0, os.SEEK_END)  # a block device has no st_size
         self._size = self.size_hint or 0
         self._ours: list[PageRange] = []
-        self._residency: pagecache.Residency | None = None
+        self._residency: page_cache.Residency | None = None
         self._window = guest.window
         if not guest.cache_keep and self._is_regular and self._size:
             self._be_neutral()
@@ -241,7 +241,7 @@ class FileSource:
     def _be_neutral(self) -> None:
         # Without this the kernel reads ahead of us, and leaves behind what we never asked for.
         os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
-        self._residency = pagecache.Residency.of(self._fd, self._size)
+        self._residency = page_cache.Residency.of(self._fd, self._size)
         if self._residency is None:
             self._window = min(self._window, BLIND_WINDOW)
 
@@ -298,8 +298,8 @@ class FileSource:
         A walk reads the batch that was cut by the window's end again: dropping at once would fetch it
         from the disk twice.
         """
-        pagecache.drop(self._fd, pagecache.without(self._ours, first, end))
-        self._ours = sorted(absent + pagecache.only_within(self._ours, first, end))
+        page_cache.drop(self._fd, page_cache.without(self._ours, first, end))
+        self._ours = sorted(absent + page_cache.only_within(self._ours, first, end))
 
     def _read_fully(self, position: int, size: int) -> bytes:
         try:
@@ -371,7 +371,7 @@ class FileSource:
     def close(self) -> None:
         if self._fd < 0:
             return
-        pagecache.drop(self._fd, self._ours)
+        page_cache.drop(self._fd, self._ours)
         self._ours = []
         if self._residency is not None:
             self._residency.close()

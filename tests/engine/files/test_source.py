@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine import pagecache
-from kafkatool.engine import source as source_module
-from kafkatool.engine.pagecache import PAGE, Residency
-from kafkatool.engine.source import (
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files import source as source_module
+from kafkatool.engine.files.page_cache import PAGE, Residency
+from kafkatool.engine.files.source import (
     BLOCK,
     FileSource,
     Guest,
@@ -204,7 +204,7 @@ def test_a_bad_block_read_off_its_border_is_still_one_bad_block(tmp_path: Path) 
 
 def test_an_input_output_error_of_the_kernel_itself_is_read_around(tmp_path: Path) -> None:
     """A hole in our own address space, read through /proc/self/mem: a short answer, then a real EIO."""
-    libc = pagecache._libc()
+    libc = page_cache._libc()
     pages, hole = 32, 5
     private_anonymous, read_write = 0x22, 3
     start = libc.mmap(None, pages * PAGE, read_write, private_anonymous, -1, 0)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import pagecache, residency
-from kafkatool.engine.pagecache import PAGE
-from kafkatool.engine.residency import Cell, FileMap, map_path
+from kafkatool.engine.files import page_cache
+from kafkatool.engine.files import residency
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import Cell, FileMap, map_path
 from tests.engine.cold import evict, make_cold_file
 from tests.kafka.peers import require_program
 
@@ -110,7 +111,7 @@ def test_page_for_page_the_map_is_what_mincore_alone_says(
     file: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = map_path(str(file))
-    monkeypatch.setattr(pagecache, "page_counter", lambda fd: lambda first, end: None)
+    monkeypatch.setattr(page_cache, "page_counter", lambda fd: lambda first, end: None)
     before_6_5 = map_path(str(file))
     assert before_6_5.counts is None
     assert (before_6_5.runs, before_6_5.resident) == (found.runs, found.resident)
@@ -154,7 +155,7 @@ def test_who_neither_owns_nor_may_write_a_file_gets_no_map_at_all(
     evict(file)
     file.chmod(0o644)
     if not has_cachestat:
-        monkeypatch.setattr(pagecache, "page_counter", lambda fd: lambda first, end: None)
+        monkeypatch.setattr(page_cache, "page_counter", lambda fd: lambda first, end: None)
     fd = os.open(file, os.O_RDONLY)
     child = os.fork()
     if child == 0:

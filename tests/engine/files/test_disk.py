@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.fs import Disk, Files, replace_file, write_file
+from kafkatool.engine.files.disk import Disk, Files, replace_file, write_file
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way, everything, nothing
 
 
