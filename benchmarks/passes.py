@@ -45,7 +45,7 @@ def read(paths: list[str]) -> Callable[[], None]:
 
 def read_by_two(paths: list[str]) -> Callable[[], None]:
     """The same by two processes, each with half of the files: what two cores can have of this memory."""
-    from kafkatool.engine.worker_pool import workers
+    from kafkatool.engine.jobs.worker_pool import workers
 
     def run() -> None:
         with workers(2) as pool:
@@ -73,9 +73,9 @@ def checksum(paths: list[str]) -> Callable[[], None]:
 
 
 def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[], None]:
+    from kafkatool.engine.jobs.worker_pool import workers
     from kafkatool.engine.paths import FileTarget
     from kafkatool.engine.verify import Request, Verification
-    from kafkatool.engine.worker_pool import workers
 
     def run() -> None:
         checking = Verification([FileTarget(path) for path in paths], Request(deep=deep))

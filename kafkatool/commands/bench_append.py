@@ -300,7 +300,7 @@ def _metrics(total: Written, samples: list[Sample], bare: list[Limit]) -> list[M
 def _latencies(total: Written, samples: list[Sample]) -> list[Metric]:
     """An append's time as the writer saw it, and as clients that do not wait for each other would have."""
     from kafkatool.engine.bench_compare import Metric
-    from kafkatool.engine.histogram import PERCENTILES
+    from kafkatool.engine.jobs.histogram import PERCENTILES
 
     paced = total.response.counts != total.service.counts
     corrected = total.response if paced else total.service.corrected(total.service.percentile(50))

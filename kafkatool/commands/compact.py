@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.partitions import Found, Home, NamedPartition
     from kafkatool.engine.settings import Sources, TopicSettings
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -219,7 +219,7 @@ class _Work:
 
     def _home(self, home: Home, asked: list[Asked], out: Rows, pool: Workers) -> None:
         from kafkatool.commands.compact_tasks import PartitionAsk, clean_on
-        from kafkatool.engine.in_order import side_by_side
+        from kafkatool.engine.jobs.in_order import side_by_side
 
         told: set[str | None] = set()
         asks = [PartitionAsk(self, home, one, self._room) for one in asked] if pool.count > 1 else []

@@ -27,8 +27,8 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.export_runs import Tally
     from kafkatool.commands.record_reading import Reading
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.read_subject import Subject
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -125,7 +125,7 @@ class _Wanted:
     def export(self, where: PathOptions, reading: Reading, running: SparkOptions, jobs: int) -> Tally:
         from kafkatool.commands.export_runs import refuse_inside_logs
         from kafkatool.commands.record_reading import log_bytes
-        from kafkatool.engine.worker_pool import WORTH_A_WORKER
+        from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 
         self._refuse_nonsense(running)
         subjects = reading.subjects(where)

@@ -17,12 +17,12 @@ from kafkatool.engine.export_output import Done, Manifest, Origin
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Severity
-from kafkatool.engine.in_order import in_order
+from kafkatool.engine.jobs.in_order import in_order
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.read_subject import Subject, logs_of
 from kafkatool.engine.visibility import Hidden
 from kafkatool.engine.visible_records import Start
-from kafkatool.engine.worker_pool import Workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def pipeline_collect(
     alone: copied to one place, the parts of all brokers give the tables that reading all their disks would.
     """
     from kafkatool.commands.pipeline_options import tell_run
-    from kafkatool.engine.worker_pool import workers
+    from kafkatool.engine.jobs.worker_pool import workers
 
     least, talk = severity(fail_on), common.talk()
     prepared = audit.prepared(where.written(), output, common)

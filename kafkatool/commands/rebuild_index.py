@@ -26,9 +26,9 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.rebuild import RebuildAsk, Rebuilt
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -67,8 +67,8 @@ def rebuild_index(
     segments are counted from. The log itself is never changed: see recover for that.
     """
     from kafkatool.commands.plan_rows import STEP_COLUMNS
+    from kafkatool.engine.jobs.worker_pool import workers
     from kafkatool.engine.partitions import most_workers
-    from kafkatool.engine.worker_pool import workers
 
     speak = common.talk()
     if plan.undo_instead(where, "rebuild-index", speak, fmt):

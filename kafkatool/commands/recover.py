@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from kafkatool.engine.cluster_view import Replicas
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.partitions import Home
     from kafkatool.engine.recover import RecoverAsk
     from kafkatool.engine.recover_result import Recovered
     from kafkatool.engine.start_checks import StartChecks
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -91,8 +91,8 @@ def recover(
     every log. With another replica in sync it is better to set this copy aside and let the broker fetch it
     anew. -v shows the steps file by file.
     """
+    from kafkatool.engine.jobs.worker_pool import workers
     from kafkatool.engine.partitions import most_workers
-    from kafkatool.engine.worker_pool import workers
 
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kafkatool.commands.render import Row
     from kafkatool.commands.report_page import Told
     from kafkatool.engine.findings import Severity
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.reporting.gathering import Gathering
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -180,7 +180,7 @@ class _Work:
     def write(self, run: Gathering, out: str | None, jobs: int) -> None:
         """Gather everything and write it: the whole file, or none."""
         from kafkatool.commands.report_output import opened
-        from kafkatool.engine.worker_pool import workers
+        from kafkatool.engine.jobs.worker_pool import workers
 
         # The pool comes first: processes are forked before anything starts a thread.
         with (

@@ -14,10 +14,10 @@ from kafkatool.commands.page import Markup, join, markup, picture, rectangle, re
 from kafkatool.commands.render import human_size, iso_time
 from kafkatool.commands.time_axis import WIDTH, TimeAxis
 from kafkatool.engine.findings import Severity
+from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.reporting.trouble import DamageMap
 from kafkatool.engine.retention import Decision, SegmentFacts, Verdict
 from kafkatool.engine.retention_forecast import Forecast
-from kafkatool.engine.sketches import Timeline
 
 _MOST_CUTS = 120
 _LEAST = 2.0

@@ -21,13 +21,13 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.engine.evidence import Evidence
     from kafkatool.engine.files.source import Guest
+    from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_free import Way
     from kafkatool.engine.retention_logs import Judged
     from kafkatool.engine.settings import Sources
-    from kafkatool.engine.worker_pool import Workers
 
 EPILOG = epilog(
     {
@@ -162,7 +162,7 @@ class _Work:
         return self._broker.sources(home, self._found, self._paths, given, self._guest)
 
     def _judge(self, home: Home) -> list[Judged]:
-        from kafkatool.engine.in_order import in_order
+        from kafkatool.engine.jobs.in_order import in_order
         from kafkatool.engine.retention_logs import JudgeAsk, judge_one
         from kafkatool.errors import KafkatoolError
 

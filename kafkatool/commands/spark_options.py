@@ -13,7 +13,7 @@ from kafkatool.commands.render import Talk
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.worker_pool import Workers
+    from kafkatool.engine.jobs.worker_pool import Workers
 
 Advance = Callable[[int], None]
 RunningPool = AbstractContextManager[tuple["Workers", Advance]]
@@ -61,7 +61,7 @@ class SparkOptions:
         if self.spark is None:
             if self.conf:
                 raise UsageError("--conf is for Spark: say --spark too")
-            from kafkatool.engine.worker_pool import workers
+            from kafkatool.engine.jobs.worker_pool import workers
 
             # The pool comes first: processes are forked before anything starts a thread.
             with workers(jobs, most) as pool, talk.progress(label, total) as advance:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafkatool.commands.render import Column, Look
-from kafkatool.engine.sketches import Spread, Timeline
+from kafkatool.engine.jobs.sketches import Spread, Timeline
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats, Times

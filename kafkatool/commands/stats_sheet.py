@@ -27,7 +27,7 @@ from kafkatool.commands.stats_rows import (
     spread_row,
     times_of,
 )
-from kafkatool.engine.sketches import WIDTHS_MS
+from kafkatool.engine.jobs.sketches import WIDTHS_MS
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.what_if import WhatIf

@@ -23,7 +23,7 @@ from kafkatool.engine.bench_place import Place, device_written, dirty_memory
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk, DiskFile, File
 from kafkatool.engine.flusher import BackgroundFlusher
-from kafkatool.engine.histogram import Histogram
+from kafkatool.engine.jobs.histogram import Histogram
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import open_log
 from kafkatool.errors import KafkatoolError

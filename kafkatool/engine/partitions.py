@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.files.object_storage import absolute_path, normal_path
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 from kafkatool.engine.logdir import (
     LogDir,
     Partition,
@@ -19,7 +20,6 @@ from kafkatool.engine.logdir import (
 )
 from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.in_order import in_order
-from kafkatool.engine.worker_pool import Workers
+from kafkatool.engine.jobs.in_order import in_order
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 
 Advance = Callable[[int], None]

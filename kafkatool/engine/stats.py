@@ -15,6 +15,8 @@ from zlib import crc32
 from kafkatool.engine.files.object_storage import real_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Severity
+from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.logdir import (
     Partition,
     PartitionState,
@@ -33,10 +35,8 @@ from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Ta
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.topic_names import restore_topic_names
 from kafkatool.engine.verify_index import read_claims
-from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

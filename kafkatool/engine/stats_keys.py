@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.sketches import (
+from kafkatool.engine.jobs.sketches import (
     MOST_EXACT,
     Hashes,
     Lowest,

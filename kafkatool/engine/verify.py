@@ -15,6 +15,8 @@ from zlib import crc32
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import (
     LogDir,
@@ -30,12 +32,10 @@ from kafkatool.engine.logdir import (
     with_logs,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary
-from kafkatool.engine.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION

@@ -7,9 +7,9 @@ import numpy as np
 from kafkatool.engine.batch_walk import one_batch
 from kafkatool.engine.files.source import AnySource
 from kafkatool.engine.findings import Damage
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.scan import Batch
-from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_log import LogJob, LogWalk
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.kernel import loops

@@ -14,9 +14,9 @@ from kafkatool.engine.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.in_flight import in_flight
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts, join_facts
 from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
-from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_index import IndexClaims, read_claims
 from kafkatool.engine.verify_producers import Aborted, Trail, data_facts
 from kafkatool.engine.verify_records import read_marker, record_problem

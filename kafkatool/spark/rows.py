@@ -18,15 +18,15 @@ from kafkatool.engine.batch_walk import walk_batches
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.jobs.survey import Split, Task, survey
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.logdir import Partition, read_partition
 from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject, logs_of
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.survey import Split, Task, survey
 from kafkatool.engine.visibility import Rule
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
-from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import (
     DamageMet,

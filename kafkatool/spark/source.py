@@ -46,7 +46,7 @@ from pyspark.sql.datasource import (
 )
 
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.survey import SPLIT_SIZE
+from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.errors import UsageError, unknown_word
 from kafkatool.spark.losses import OnDamage, need_all
 from kafkatool.spark.plan_files import read_plan, write_plan

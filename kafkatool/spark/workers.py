@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from queue import Empty, Queue
 from typing import Any, Self, TypeVar
 
-from kafkatool.engine.survey import Split
-from kafkatool.engine.worker_pool import Pending, Workers, sendable
+from kafkatool.engine.jobs.survey import Split
+from kafkatool.engine.jobs.worker_pool import Pending, Workers, sendable
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import need_directory
 

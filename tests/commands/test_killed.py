@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkatool.engine.files import disk
-from kafkatool.engine.files import lock
+from kafkatool.engine.files import disk, lock
 from tests.cli import run
 from tests.commands.test_compact import CERTAIN
 from tests.commands.test_retention import SURE

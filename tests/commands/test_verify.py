@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.verify import one_line_a_partition, until_interrupted
+from kafkatool.engine.jobs.worker_pool import Workers, workers
 from kafkatool.engine.paths import expand
 from kafkatool.engine.rechecking import DAY_MS, Recheck
 from kafkatool.engine.scrub import TAIL, Scrub
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.worker_pool import Workers, workers
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.paths import expand
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.worker_pool import workers
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,

@@ -21,8 +21,8 @@ from kafkatool.engine.compaction.key_room import BYTES_A_KEY, KeyRoom, KeysDoNot
 from kafkatool.engine.compaction.map_in_parts import MapInParts
 from kafkatool.engine.compaction.offset_map import joined_keys
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.in_order import side_by_side
-from kafkatool.engine.worker_pool import Workers, workers
+from kafkatool.engine.jobs.in_order import side_by_side
+from kafkatool.engine.jobs.worker_pool import Workers, workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kernel
 from kafkatool.format.legacy import write_message

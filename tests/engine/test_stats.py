@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from kafkatool.commands.stats_rows import key_rows, stats_row, time_rows
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.survey import Split, Task, survey
+from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Group, Request, Statistics
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.survey import Split, Task, survey
-from kafkatool.engine.worker_pool import workers
 from kafkatool.format.batch import (
     CONTROL_MASK,
     TIMESTAMP_TYPE_MASK,

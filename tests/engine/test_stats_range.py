@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkatool.engine.files.source import FileSource, Guest
+from kafkatool.engine.jobs.survey import Split, Task, survey
+from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.lookup import EVERYWHERE, Range
 from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Group, Request, Statistics
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.survey import Split, Task, survey
-from kafkatool.engine.worker_pool import workers
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.disk import START_MS, write_partition

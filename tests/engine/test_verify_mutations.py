@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.format.batch import CRC_START, Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file

@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.survey import SPLIT_SIZE
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Request as StatsRequest
 from kafkatool.engine.stats import Statistics
 from kafkatool.engine.stats_by import By
-from kafkatool.engine.survey import SPLIT_SIZE
 from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.worker_pool import Workers
 from tests.cli import run
 from tests.log_dirs import read_tree
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.survey import SPLIT_SIZE
-from kafkatool.engine.worker_pool import Workers, workers
+from kafkatool.engine.jobs.survey import SPLIT_SIZE
+from kafkatool.engine.jobs.worker_pool import Workers, workers
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import run
 from tests.kafka import peers

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
+from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split
+from kafkatool.engine.jobs.worker_pool import Pending, Workers, workers
 from kafkatool.engine.paths import expand
-from kafkatool.engine.survey import SPLIT_SIZE, Split
 from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.worker_pool import Pending, Workers, workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import Run, run

@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.lake.audit_log import AuditJob
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.spark.losses import DamageMet, DataLoss, OnDamage

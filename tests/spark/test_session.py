@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.survey import Split
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.session import open_session
 from kafkatool.spark.workers import SparkWorkers

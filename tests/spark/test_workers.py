@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from kafkatool.engine.survey import Split
-from kafkatool.engine.worker_pool import Pending
+from kafkatool.engine.jobs.survey import Split
+from kafkatool.engine.jobs.worker_pool import Pending
 from kafkatool.spark.workers import LEAST_TASK, MOST_IN_A_TASK, _Job
 
 MIB = 1 << 20

@@ -9,8 +9,8 @@ from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.map_in_parts import InParts, Parting, log_changed
 from kafkatool.engine.compaction.offset_map import OffsetMap, build_offset_map
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.in_order import side_by_side
-from kafkatool.engine.worker_pool import Workers
+from kafkatool.engine.jobs.in_order import side_by_side
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.format.java_text import LONG_MAX
 
 BYTES_A_KEY = 40

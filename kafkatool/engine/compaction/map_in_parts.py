@@ -27,8 +27,8 @@ from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.offset_map import DirtyKeys, OffsetMap, dirty_keys, joined_keys
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.in_order import Steps, results
-from kafkatool.engine.worker_pool import Workers
+from kafkatool.engine.jobs.in_order import Steps, results
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.columns import Column, RecordDecoder
 from kafkatool.format.java_text import LONG_MAX

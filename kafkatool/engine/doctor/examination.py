@@ -19,12 +19,12 @@ from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Severity
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.logdir import LogDir, tell_problems
 from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.paths import LogDirTarget
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.worker_pool import Workers
 
 _SAMPLE = 64 << 20
 """Bytes that are sampled unless a share was asked for."""

@@ -15,7 +15,8 @@ from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import damage_facts
-from kafkatool.engine.in_order import in_order
+from kafkatool.engine.jobs.in_order import in_order
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.log_facts import LogFacts
@@ -34,7 +35,6 @@ from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place
 from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)

@@ -15,8 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from kafkatool.engine.files.source import AnySource
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.survey import Split
 from kafkatool.engine.verify_columns import ColumnsWalk
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.errors import KafkatoolError

@@ -25,7 +25,9 @@ from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, saving
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.findings import Severity
-from kafkatool.engine.in_order import in_order
+from kafkatool.engine.jobs.in_order import in_order
+from kafkatool.engine.jobs.sketches import Numbers, no_numbers
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
@@ -37,7 +39,6 @@ from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention_forecast import Forecast, forecast
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.settings import Sources
-from kafkatool.engine.sketches import Numbers, no_numbers
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_facts import CODECS, Stats
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
@@ -45,7 +46,6 @@ from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place
 from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.files import page_cache
-from kafkatool.engine.files import residency
+from kafkatool.engine.files import page_cache, residency
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell, FileMap, map_path
 from tests.engine.cold import evict, make_cold_file

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine import sketches, stats_keys
-from kafkatool.engine.sketches import (
+from kafkatool.engine import stats_keys
+from kafkatool.engine.jobs import sketches
+from kafkatool.engine.jobs.sketches import (
     HOUR_MS,
     MOST_STRETCHES,
     WIDTHS_MS,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from kafkatool.engine.worker_pool import Pending, Workers
+from kafkatool.engine.jobs.worker_pool import Pending, Workers
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.histogram import Histogram
+from kafkatool.engine.jobs.histogram import Histogram
 
 
 @given(

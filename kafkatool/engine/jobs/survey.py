@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from kafkatool.engine.worker_pool import Pending, Workers
+from kafkatool.engine.jobs.worker_pool import Pending, Workers
 
 SPLIT_SIZE = 128 << 20
 _SMALLEST, _LARGEST = SPLIT_SIZE // 2, SPLIT_SIZE * 4

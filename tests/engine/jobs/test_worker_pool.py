@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.worker_pool import Pending, WorkerPool, Workers, workers
+from kafkatool.engine.jobs.worker_pool import Pending, WorkerPool, Workers, workers
 from kafkatool.errors import KafkatoolError, Truncated
 
 
@@ -107,7 +107,7 @@ def test_no_worker_is_left_when_the_block_ends_in_the_middle_of_their_work() -> 
 
 SCRIPT = """
 import time
-from kafkatool.engine.worker_pool import workers
+from kafkatool.engine.jobs.worker_pool import workers
 with workers(3) as pool:
     for _ in range(5):
         pool.submit(time.sleep, 60)
