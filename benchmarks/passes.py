@@ -89,8 +89,8 @@ def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[
 
 def decode(paths: list[str]) -> Callable[[], None]:
     """Every record to columns: offset, time, where key and value lie."""
+    from kafkatool.engine.batches.scan import Run, scan_runs
     from kafkatool.engine.files.source import Guest, open_source
-    from kafkatool.engine.scan import Run, scan_runs
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
     def run() -> None:
@@ -107,8 +107,8 @@ def decode(paths: list[str]) -> Callable[[], None]:
 
 def parse(paths: list[str]) -> Callable[[], None]:
     """Every record to columns, the batches being in memory already and their sums checked."""
+    from kafkatool.engine.batches.scan import Run, scan_runs
     from kafkatool.engine.files.source import open_source
-    from kafkatool.engine.scan import Run, scan_runs
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
     runs: list[Run] = []
@@ -127,8 +127,8 @@ def parse(paths: list[str]) -> Callable[[], None]:
 
 def inflate(paths: list[str]) -> Callable[[], None]:
     """Bare decompression of every batch by its library, the batches being in memory already."""
+    from kafkatool.engine.batches.scan import Batch, scan
     from kafkatool.engine.files.source import open_source
-    from kafkatool.engine.scan import Batch, scan
     from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Codec
     from kafkatool.format.compression import decompress
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 
 TIME = 1_700_000_000_000

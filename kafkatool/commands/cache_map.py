@@ -19,10 +19,10 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.cache_map_rows import View
     from kafkatool.commands.render import Talk
+    from kafkatool.engine.batches.seek import Range
     from kafkatool.engine.cache_map import Notes
     from kafkatool.engine.cache_plan import Action
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.lookup import Range
     from kafkatool.engine.paths import Target
 
 EPILOG = epilog(

@@ -33,11 +33,11 @@ from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.compact_tasks import Told
     from kafkatool.commands.compact_telling import Asked
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.partitions import Found, Home, NamedPartition
     from kafkatool.engine.settings import Sources, TopicSettings
@@ -236,8 +236,8 @@ class _Work:
 
     def one_partition(self, home: Home, one: Asked, out: Rows) -> None:
         """Clean one, and tell what stands in the way."""
+        from kafkatool.engine.batches.damage import Severity
         from kafkatool.engine.compaction.cleanable_log import CleanerStops
-        from kafkatool.engine.findings import Severity
 
         try:
             self._partition(home, one, out)
@@ -344,9 +344,9 @@ class _Work:
 
     def _place(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
         from kafkatool.commands.compact_rows import checksum_sentence
+        from kafkatool.engine.batches.damage import Severity
         from kafkatool.engine.compaction.placing import write_partition
         from kafkatool.engine.files.disk import Disk
-        from kafkatool.engine.findings import Severity
 
         partition = named.partition
         is_placed = self._how.write_to is not None or self._plan.apply

@@ -22,10 +22,10 @@ from kafkatool.commands.render import Format, Talk
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.doctor.brokers import Broker
     from kafkatool.engine.doctor.examination import Asked, Diagnosis
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.logdir import LogDir
 
 EPILOG = epilog(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kafkatool.commands.render import human_duration, human_size
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.doctor.examination import Diagnosis
 from kafkatool.engine.doctor.symptoms import Loss, Verdict
-from kafkatool.engine.findings import Severity
 from kafkatool.engine.verify_report import Finding
 
 _MOST_SHOWN = 30

@@ -11,12 +11,12 @@ from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.filters import RecordFilter
 from kafkatool.commands.log_rows import Place
 from kafkatool.commands.render import BytesFormat, Talk
+from kafkatool.engine.batches.damage import Damage, Severity
+from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.seek import walk_range
+from kafkatool.engine.batches.tail import Tail, find_tail
 from kafkatool.engine.files.source import Guest, Source, open_source, open_stdin
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Damage, Severity
-from kafkatool.engine.lookup import walk_range
-from kafkatool.engine.scan import Batch, Run, scan_runs
-from kafkatool.engine.tail import Tail, find_tail
 from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.kinds import FileKind, kind_of

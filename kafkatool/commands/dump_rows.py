@@ -30,11 +30,11 @@ from kafkatool.commands.log_rows import (
 )
 from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.tail import Tail
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.in_flight import in_flight
-from kafkatool.engine.scan import Batch
-from kafkatool.engine.tail import Tail
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.schema import control_row, decode_row, decoder_for_topic

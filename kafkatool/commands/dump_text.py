@@ -25,12 +25,12 @@ from kafkatool.commands.dump_request import (
 from kafkatool.commands.log_rows import Place, damage_sentence
 from kafkatool.commands.render import stdout
 from kafkatool.commands.terminal_text import guarded, harmless, harmless_bytes, is_terminal
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.tail import Tail
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.in_flight import in_flight
-from kafkatool.engine.scan import Batch
-from kafkatool.engine.tail import Tail
 from kafkatool.format.names import split_state
 
 _SIDE_FILES = {

@@ -10,10 +10,10 @@ from kafkatool.commands.export_writers import Opener, Writer
 from kafkatool.commands.record_reading import Reading
 from kafkatool.commands.record_rounds import Rounds
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.export_output import Done, Manifest, Origin, Sink
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.findings import Severity
-from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.read_subject import Subject, is_inside, logs_of
 from kafkatool.engine.visibility import PASSING
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kafkatool.commands.arguments import Control, HeaderFilter
-from kafkatool.engine.lookup import EVERYWHERE, Range
-from kafkatool.engine.scan import Batch
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.legacy import LegacyMessage
 from kafkatool.format.record import Record

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.commands.render import Column, Look, Row, ndjson
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity, damage_facts
+from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Damage, FindingClass, Severity, damage_facts
-from kafkatool.engine.scan import Batch
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages

@@ -25,8 +25,8 @@ from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
+    from kafkatool.engine.batches.damage import Damage, Severity
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Damage, Severity
     from kafkatool.engine.locate import Search, Step
     from kafkatool.engine.logdir import LogDir, Partition, Problem
     from kafkatool.engine.paths import FileTarget, Target
@@ -152,7 +152,7 @@ class _Met:
 
     def _tell(self, path: str, damage: Damage) -> None:
         from kafkatool.commands.log_rows import Place, damage_sentence
-        from kafkatool.engine.findings import Severity
+        from kafkatool.engine.batches.damage import Severity
 
         sentence = damage_sentence(Place.of(path, self.guest), damage)
         self._is_damaged |= damage.severity >= self._fail_on

@@ -17,8 +17,8 @@ from kafkatool.errors import UsageError, unknown_word
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.files.source import Guest, Mending
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.paths import Expansion
     from kafkatool.format.kinds import FileKind
 
@@ -274,14 +274,14 @@ class CommonOptions(TalkOptions):
 
 
 def _mender() -> Mending:
-    from kafkatool.engine.mending import Mender
+    from kafkatool.engine.batches.mending import Mender
 
     return Mender()
 
 
 def severity(text: str) -> Severity:
     """What --fail-on takes. Raises UsageError."""
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
 
     for choice in Severity:
         if choice.label == text:

@@ -15,8 +15,8 @@ from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
     from kafkatool.commands.options import CommonOptions
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.lake.run import PipelineRun, RunSummary
     from kafkatool.engine.partitions import Found, Home
     from kafkatool.engine.settings import Sources
@@ -116,7 +116,7 @@ def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, r
 
 
 def run_row(summary: RunSummary) -> Row:
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
 
     worst = summary.worst
     return {

@@ -24,8 +24,8 @@ from kafkatool.commands.render import Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.rebuild import RebuildAsk, Rebuilt

@@ -12,7 +12,7 @@ from kafkatool.commands.arguments import Control
 if TYPE_CHECKING:
     from kafkatool.commands.arguments import Position
     from kafkatool.commands.filters import RecordFilter
-    from kafkatool.engine.lookup import Range
+    from kafkatool.engine.batches.seek import Range
 
 FromOpt = Annotated[
     str | None,
@@ -99,7 +99,7 @@ class RecordOptions(RecordChoice):
 
 def parse_range(from_: str | None, to: str | None) -> Range:
     """What --from and --to say. Raises UsageError."""
-    from kafkatool.engine.lookup import Range
+    from kafkatool.engine.batches.seek import Range
 
     first, last = _position(from_), _position(to)
     return Range(first.offset, last.offset, first.timestamp_ms, last.timestamp_ms)

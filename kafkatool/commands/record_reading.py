@@ -16,16 +16,16 @@ from kafkatool.commands.filters import RecordFilter
 from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
 from kafkatool.commands.options import PathOptions
 from kafkatool.commands.render import Talk
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.mending import Mender
+from kafkatool.engine.batches.range_columns import records_in
+from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Severity
-from kafkatool.engine.in_flight import in_flight
-from kafkatool.engine.mending import Mender
 from kafkatool.engine.named_file import SEGMENT_FILES
 from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.range_columns import records_in
 from kafkatool.engine.read_subject import Subject, subjects_of
-from kafkatool.engine.scan import Batch
 from kafkatool.engine.transactions import Fate
 from kafkatool.engine.visibility import Hidden, Rule
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kafkatool.commands.record_reading import Reading, Rows
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import Source, open_source
-from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.scan import Batch
-from kafkatool.engine.tail import find_tail
 from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
 from kafkatool.errors import KafkatoolError
 

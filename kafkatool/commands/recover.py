@@ -27,9 +27,9 @@ from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.assignment import Fate
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster_view import Replicas
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.findings import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.logdir import Partition
     from kafkatool.engine.partitions import Home
@@ -279,7 +279,7 @@ class _Work:
 
     def _found(self, *, no_start: bool) -> None:
         """Records would be lost; or nothing but a start, or the use of a directory."""
-        from kafkatool.engine.findings import Severity
+        from kafkatool.engine.batches.damage import Severity
 
         found = Severity.NO_START if no_start else Severity.LOSS
         if self.exit_code is ExitCode.OK and found >= self._fail_on:

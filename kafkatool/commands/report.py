@@ -28,7 +28,7 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.render import Row
     from kafkatool.commands.report_page import Told
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.reporting.gathering import Gathering
 

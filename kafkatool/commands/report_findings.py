@@ -10,7 +10,7 @@ from kafkatool.commands.report_pictures import damage_map
 from kafkatool.commands.report_words import counted, finding_counts, lost_ranges
 from kafkatool.commands.tables import table
 from kafkatool.commands.verify_rows import offsets_text
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.records_around import MOST_BYTES, Around, ShownRecord
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble

@@ -13,7 +13,7 @@ from itertools import pairwise
 from kafkatool.commands.page import Markup, join, markup, picture, rectangle, rectangles, tag
 from kafkatool.commands.render import human_size, iso_time
 from kafkatool.commands.time_axis import WIDTH, TimeAxis
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.reporting.trouble import DamageMap
 from kafkatool.engine.retention import Decision, SegmentFacts, Verdict

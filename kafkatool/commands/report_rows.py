@@ -12,7 +12,7 @@ from kafkatool.commands.retention_rows import departure_row, forecast_row
 from kafkatool.commands.setting_rows import setting_row
 from kafkatool.commands.stats_rows import stats_row, time_rows
 from kafkatool.commands.verify_rows import finding_row
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.logdir import LogDir
 from kafkatool.engine.reporting.gathering import Gathering

@@ -97,7 +97,7 @@ def serve(
 
 
 def _tell_mends(guest: Guest, speak: Talk) -> None:
-    from kafkatool.engine.mending import Mender
+    from kafkatool.engine.batches.mending import Mender
 
     if isinstance(guest.mending, Mender):
         guest.mending.tell = lambda mend: speak.warn(f"{mend.path}: {mend.message}")

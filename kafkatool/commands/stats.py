@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.stats_sheet import Style
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.stats import Group, Request, Statistics, Summary
     from kafkatool.engine.what_if import Choice, WhatIf
 

@@ -26,7 +26,7 @@ from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.scrub import Scrub
     from kafkatool.engine.verify import Verification
     from kafkatool.engine.verify_report import Finding, Summary
@@ -179,7 +179,7 @@ def one_line_a_partition(findings: Iterator[Finding]) -> Iterator[dict[str, obje
     from itertools import groupby
 
     from kafkatool.commands.verify_rows import PartitionLine, place_of
-    from kafkatool.engine.findings import Severity
+    from kafkatool.engine.batches.damage import Severity
 
     for place, group in groupby(findings, place_of):
         line: PartitionLine | None = None

@@ -34,8 +34,8 @@ def plain_run(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> PlainRu
     end, count, last = loops.good_run(data, 0, len(data), log.log_end_offset - 1)
     if end != len(data) or count < _FEWEST or last > MAX_INT32 + log.active.base_offset:
         return None
+    from kafkatool.engine.batches.scan import Run
     from kafkatool.engine.index_runs import read_run
-    from kafkatool.engine.scan import Run
 
     segment = log.active
     run = Run(segment.size, data, 0, end, count)  # type: ignore[arg-type]  # any buffer does, as columns

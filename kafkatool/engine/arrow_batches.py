@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafkatool.engine.arrow_rows import TIMESTAMP_TYPES
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.batches.damage import Damage
 from kafkatool.format.batch import (
     CODEC_LABELS,
     CODEC_MASK,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from kafkatool.engine.batches.seek import index_positions
 from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, segment_extent
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import FileMap, map_path
@@ -29,7 +30,6 @@ from kafkatool.engine.logdir import (
     read_files,
     read_partition,
 )
-from kafkatool.engine.lookup import index_positions
 from kafkatool.engine.paths import LogDirTarget, PartitionTarget, Target
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds

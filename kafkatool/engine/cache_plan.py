@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.cache_map import MappedPartition
 from kafkatool.engine.files import page_cache
 from kafkatool.engine.files.lock import broker_is_alive
@@ -21,7 +22,6 @@ from kafkatool.engine.files.residency import map_path, open_to_ask
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.locate import Found, Search
 from kafkatool.engine.logdir import SegmentState
-from kafkatool.engine.lookup import Range
 
 _AT_ONCE = 1 << 20
 

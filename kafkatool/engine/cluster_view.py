@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.refusals import LogRefusal
-from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32, BatchHeader

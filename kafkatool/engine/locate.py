@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.extent import segment_extent
 from kafkatool.engine.files.source import Guest, Source, open_source, read_small_file
-from kafkatool.engine.findings import Damage, FindingClass
-from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, offset_index, time_index
 from kafkatool.format.batch import BatchHeader

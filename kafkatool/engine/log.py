@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from kafkatool.engine.append_runs import plain_run
-from kafkatool.engine.batch_records import first_offset
+from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.flusher import Flusher

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
+from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source
@@ -25,7 +26,6 @@ from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
 from kafkatool.engine.producer_rebuild import rebuild_producers, take_empty_snapshots
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
-from kafkatool.engine.scan import scan
 from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.engine.split import split_segment

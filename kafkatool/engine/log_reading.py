@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kafkatool.engine.batch_records import Header, first_offset, records_of
+from kafkatool.engine.batches.records import Header, first_offset, records_of
 from kafkatool.engine.log import Log
 from kafkatool.engine.refusals import OffsetOutOfRange
 from kafkatool.engine.segment import LOG, FoundBatch, Segment

@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from kafkatool.engine.lookup import Range
+from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from itertools import pairwise, takewhile
 from typing import Any
 
+from kafkatool.engine.batches.resync import Resync
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.resync import Resync
 from kafkatool.errors import FormatError, UsageError, unknown_word
 from kafkatool.format import kinds
 from kafkatool.format.batch import MAGIC_POSITION

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.extent import first_timestamp
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.logdir import Partition
-from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.producer_replay import indexed_position, replay_producers
 from kafkatool.engine.producer_state import ProducerStates
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import LogDir, Partition, read_log_dir
 from kafkatool.engine.logfiles import may_hold
-from kafkatool.engine.lookup import EVERYWHERE, Range
-from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.partitions import Home, NamedPartition
 from kafkatool.engine.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError

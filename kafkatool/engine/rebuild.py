@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import sub
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.index_file import index_limit
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.index import index_limit
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
 from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.partitions import NamedPartition

@@ -22,10 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafkatool.engine.bit_flips import described_as_flip
+from kafkatool.engine.batches.bit_flips import described_as_flip
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import Partition, PartitionState
 from kafkatool.engine.plan import NewEnd, Plan
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
@@ -43,7 +44,6 @@ from kafkatool.engine.recover_result import (
 )
 from kafkatool.engine.recover_segments import load_segments, recover_from_the_recovery_point
 from kafkatool.engine.recover_truncation import make_empty_segment, start_anew_at
-from kafkatool.engine.scan import scan
 from kafkatool.engine.virtual import VirtualDirectory
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs

@@ -5,8 +5,8 @@ Every log is looked at, also below the recovery point, where a broker does not l
 
 from __future__ import annotations
 
+from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
-from kafkatool.engine.mending import Mender
 from kafkatool.engine.recover_result import Loading, offset_in_name
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds

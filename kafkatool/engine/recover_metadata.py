@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.recover_result import BrokerThrows, Loading
 from kafkatool.engine.recover_truncation import start_anew_at
-from kafkatool.engine.scan import scan
 from kafkatool.format.names import SnapshotName, parse_snapshot_name
 
 _SNAPSHOT = ".checkpoint"

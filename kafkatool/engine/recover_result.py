@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.mending import BatchMend
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import ByteRange, Source
-from kafkatool.engine.findings import Damage
 from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.mending import BatchMend
 from kafkatool.engine.plan import Step, Stretch
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.virtual import Unreadable, VirtualDirectory
 from kafkatool.format.java_text import parse_long
 from kafkatool.format.names import segment_file

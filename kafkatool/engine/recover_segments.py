@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkatool.engine.accounting import IndexAccounting, IndexFull, InvalidOffset
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.plan import Stretch
 from kafkatool.engine.recover_producers import Producers, rebuild_producers
@@ -18,7 +19,6 @@ from kafkatool.engine.recover_result import (
 )
 from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.refusals import LogRefusal
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.segment_bases import bases_of
 from kafkatool.engine.virtual import Unreadable
 from kafkatool.errors import FormatError

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.accounting import IndexAccounting
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.scan import Batch
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.offset_index import OffsetEntry

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, last_time_entry
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import FileEntry, Partition, Segment
 from kafkatool.engine.retention import LogFacts, SegmentFacts, TimeSource
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, time_index
 from kafkatool.format.time_index import TimeEntry

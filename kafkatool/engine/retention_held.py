@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import PartitionState
 from kafkatool.engine.retention import Decision, SegmentFacts, decide
 from kafkatool.engine.retention_logs import Judged
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.settings import INTERNAL_TOPICS
 from kafkatool.errors import FormatError
 

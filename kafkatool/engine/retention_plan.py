@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.logdir import FileEntry, Partition
@@ -22,7 +23,6 @@ from kafkatool.engine.plan import NewEnd, Plan, Step, purge, remove, rename, wri
 from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.retention import Decision
 from kafkatool.engine.retention_logs import Judged
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

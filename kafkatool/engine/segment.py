@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkatool.engine.accounting import IndexAccounting, IndexFull
-from kafkatool.engine.batch_records import Header
+from kafkatool.engine.batches.records import Header
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import File, Files, replace_file
 from kafkatool.engine.refusals import CorruptMessage

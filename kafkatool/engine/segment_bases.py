@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kafkatool.engine.batch_records import Header, records_of
+from kafkatool.engine.batches.records import Header, records_of
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from zlib import crc32
 
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.files.object_storage import real_path
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Severity
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.logdir import (
@@ -29,14 +31,12 @@ from kafkatool.engine.logdir import (
     tell_problems,
 )
 from kafkatool.engine.logfiles import may_hold
-from kafkatool.engine.lookup import EVERYWHERE, Range, seek
 from kafkatool.engine.named_file import LOGS
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
 from kafkatool.engine.topic_names import restore_topic_names
-from kafkatool.engine.verify_index import read_claims
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

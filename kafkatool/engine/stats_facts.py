@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.findings import Damage, Severity
+from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.jobs.sketches import Distinct, Lowest, Numbers, Spread, Timeline, no_numbers
 from kafkatool.engine.stats_keys import Keys, ranks_of
 from kafkatool.format.batch import (

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.range_columns import Mask, Numbers
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.files.source import AnySource, Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.lookup import EVERYWHERE, Range
-from kafkatool.engine.range_columns import Mask, Numbers
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.engine.stats_facts import CODECS, Deep, Records, Stats
 from kafkatool.engine.stats_range import Choice
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge

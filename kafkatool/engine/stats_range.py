@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.range_columns import Mask, batches_in, records_in
+from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.jobs.sketches import Numbers
-from kafkatool.engine.lookup import Range
-from kafkatool.engine.range_columns import Mask, batches_in, records_in
 from kafkatool.engine.stats_facts import CODECS, Stats
 from kafkatool.format.batch import CODEC_MASK, BatchHeader
 from kafkatool.format.columns import BatchColumns

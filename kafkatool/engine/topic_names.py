@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.object_storage import absolute_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.logdir import LogDir, PartitionState, read_partition
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

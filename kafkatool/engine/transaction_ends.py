@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.findings import Damage
 from kafkatool.engine.logdir import FileEntry, Partition, PartitionState
 from kafkatool.engine.open_transactions import producer_snapshots
 from kafkatool.engine.producer_state import read_marker
-from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns

@@ -18,8 +18,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.open_transactions import OpenTransaction, read_open_transactions
 from kafkatool.engine.transaction_ends import TransactionEnd, find_ends

@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.broker_dirs import NearbyLogDirs
 from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass
 from kafkatool.engine.logdir import LogDir, Partition, PartitionState
-from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, MAX_INT32, BatchHeader
 from kafkatool.format.columns import RecordColumns, RecordDecoder

@@ -18,11 +18,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkatool.engine.batches.damage import Damage, Severity
+from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened, Walked
+from kafkatool.engine.batches.scan import Batch, Run
+from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.findings import Damage, Severity
-from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.partition_walk import PartitionWalk, SegmentLog, Unopened, Walked
-from kafkatool.engine.scan import Batch, Run
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, LOG_OVERHEAD, TRANSACTIONAL_MASK, BatchHeader
 from kafkatool.format.columns import BatchColumns, Column, read_batch_columns

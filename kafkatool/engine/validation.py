@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkatool.engine.batch_records import Header, read_legacy_record, records_of
+from kafkatool.engine.batches.records import Header, read_legacy_record, records_of
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.producer_state import Origin
 from kafkatool.engine.refusals import (

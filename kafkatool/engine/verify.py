@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
 from kafkatool.engine.files.source import Guest
@@ -32,7 +33,6 @@ from kafkatool.engine.logdir import (
     with_logs,
 )
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
-from kafkatool.engine.verify_index import read_claims
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary

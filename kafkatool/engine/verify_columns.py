@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkatool.engine.batch_walk import one_batch
+from kafkatool.engine.batches.column_walk import one_batch
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import AnySource
-from kafkatool.engine.findings import Damage
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.scan import Batch
 from kafkatool.engine.verify_log import LogJob, LogWalk
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.kernel import loops

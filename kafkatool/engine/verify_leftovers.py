@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.logdir import Segment, SegmentState
 from kafkatool.engine.verify_dir import DirProblem
 from kafkatool.engine.verify_place import Place

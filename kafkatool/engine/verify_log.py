@@ -10,14 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from kafkatool.engine.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
+from kafkatool.engine.batches.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.engine.files.source import AnySource, Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.in_flight import in_flight
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.log_facts import LogFacts, join_facts
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
-from kafkatool.engine.verify_index import IndexClaims, read_claims
 from kafkatool.engine.verify_producers import Aborted, Trail, data_facts
 from kafkatool.engine.verify_records import read_marker, record_problem
 from kafkatool.errors import KafkatoolError

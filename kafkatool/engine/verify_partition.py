@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.index import index_limit
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
-from kafkatool.engine.lookup import sibling_file
-from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
-from kafkatool.engine.verify_index import (
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.index_claims import (
     MOST_READ,
     closing_time_problem,
     offset_index_problems,
     only_wrong_from,
     time_index_problems,
 )
+from kafkatool.engine.batches.index_file import index_limit
+from kafkatool.engine.batches.seek import sibling_file
+from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
+from kafkatool.engine.log_facts import LogFacts
+from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
+from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_leftovers import excused, leftover_problems, topic_id_problems
 from kafkatool.engine.verify_log import NOWHERE
 from kafkatool.engine.verify_place import Place, place_finding, was_replaced

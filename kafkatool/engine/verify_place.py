@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.verify_report import Finding, fix
 from kafkatool.format import kinds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import HEADER_SIZE, BatchHeader
 from kafkatool.format.kernel.loops import records_hold

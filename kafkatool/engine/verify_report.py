@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.format.kinds import LEADER_EPOCHS
 from kafkatool.format.names import FileState, base_offset, split_state
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.verify_producers import Aborted, Trail
 from kafkatool.engine.verify_report import THROWN_AWAY

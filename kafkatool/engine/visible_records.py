@@ -9,11 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.files.source import Guest, Source
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.logdir import read_partition
-from kafkatool.engine.lookup import EVERYWHERE, Range
-from kafkatool.engine.partition_walk import (
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.partition_walk import (
     Listing,
     PartitionWalk,
     Say,
@@ -22,9 +19,12 @@ from kafkatool.engine.partition_walk import (
     Walked,
     say_nothing,
 )
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run
+from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.files.source import Guest, Source
+from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run
 from kafkatool.engine.transactions import Transactions, open_at
 from kafkatool.engine.visibility import PASSING, Judged, Visibility
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE, Codec, read_header
 from kafkatool.format.compression import compress

@@ -12,10 +12,10 @@ from dataclasses import replace
 from enum import StrEnum
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.in_flight import in_flight
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.planning import Found, Stretch
 

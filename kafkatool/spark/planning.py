@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.logdir import Segment, SegmentState
 from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.read_subject import Subject, logs_of, subjects_of
 from kafkatool.engine.roots import read_roots
-from kafkatool.engine.scan import Batch, scan
-from kafkatool.engine.verify_index import IndexClaims, read_claims
 from kafkatool.engine.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import BatchHeader

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.arrow_batches import batch_arrays, damage_arrays
 from kafkatool.engine.arrow_rows import FATES, TIMESTAMP_TYPES, binary, header_lists, known, timestamp_types
-from kafkatool.engine.batch_records import first_offset
-from kafkatool.engine.batch_walk import walk_batches
+from kafkatool.engine.batches.column_walk import walk_batches
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.logdir import Partition, read_partition
-from kafkatool.engine.partition_walk import SegmentLog
 from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject, logs_of
 from kafkatool.engine.stats_log import LogStats, StatsJob

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkatool.engine.partition_walk import PartitionWalk, SegmentLog
+from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
 from kafkatool.engine.read_subject import Subject, logs_of
 from kafkatool.engine.transactions import Transactions, open_at
 from kafkatool.engine.visibility import LOG_END

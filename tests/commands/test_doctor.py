@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.doctor_rows import finding_lines
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
 from kafkatool.engine.files.lock import LOCK_FILE
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.partitions_to_verify import SEGMENT, write_log_dir

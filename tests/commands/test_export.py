@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafkatool.commands.log_rows import Place
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.export_output import MANIFEST
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest

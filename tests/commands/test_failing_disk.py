@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.findings import FindingClass
+from kafkatool.engine.batches.damage import FindingClass
 from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import write_snapshot

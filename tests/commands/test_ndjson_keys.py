@@ -13,7 +13,7 @@ from kafkatool.commands.ndjson_keys import ROW_KINDS
 from kafkatool.commands.record_reading import VISIBLE_KEYS
 from kafkatool.commands.side_rows import SIDE_KEYS
 from kafkatool.commands.verify_rows import FINDING_KEYS
-from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.quorum_state import QuorumState, write_quorum_state

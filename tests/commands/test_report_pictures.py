@@ -11,7 +11,7 @@ import pytest
 from kafkatool.commands.page import Markup, markup, tag
 from kafkatool.commands.report_pictures import damage_map, histogram, segment_line
 from kafkatool.commands.time_axis import TimeAxis, axis_of
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.jobs.sketches import HOUR_MS, Timeline
 from kafkatool.engine.logdir import Segment, read_partition
 from kafkatool.engine.reporting.trouble import MOST_FINDINGS, DamageMap, Trouble

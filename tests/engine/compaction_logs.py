@@ -7,7 +7,8 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, open_cleanable
 from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, clean
@@ -18,7 +19,6 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import open_source
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.format import txn_index
 from kafkatool.format.batch import (
     CONTROL_MASK,

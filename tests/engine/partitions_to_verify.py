@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.paths import expand
 from kafkatool.engine.verify import Request, Verification

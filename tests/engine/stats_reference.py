@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
+from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.lookup import Range
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CODEC_LABELS, BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, read_messages

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine import cache_plan
+from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.cache_map import (
     MappedPartition,
     Notes,
@@ -24,7 +25,6 @@ from kafkatool.engine.files.open_files import open_kafka_files
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import open_log
-from kafkatool.engine.lookup import EVERYWHERE, Range
 from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.errors import UsageError
 from kafkatool.format.batch import NewRecord, write_batch

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.compaction import walking
 from kafkatool.engine.compaction.cleanable_log import CleanerStops
 from kafkatool.engine.compaction.cleaned_segment import Output
@@ -20,7 +21,6 @@ from kafkatool.engine.compaction.offset_map import map_capacity
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal, write_batch
 from kafkatool.format.columns import RecordDecoder
 from kafkatool.format.kernel.verdicts import Fate
@@ -472,7 +472,7 @@ def test_a_batch_of_very_many_records_is_one_batch(tmp_path: Path, codec: Codec)
 @pytest.mark.parametrize("codec", Codec)
 def test_reading_ahead_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec) -> None:
     """Many stretches a segment, each in the memory of the one before the last."""
-    monkeypatch.setattr("kafkatool.engine.scan.WINDOW", 2000)
+    monkeypatch.setattr("kafkatool.engine.batches.scan.WINDOW", 2000)
     found = []
     for large in (1 << 40, 0):
         monkeypatch.setattr("kafkatool.engine.compaction.walking._LARGE", large)

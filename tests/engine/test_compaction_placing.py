@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from kafkatool.engine.applying import apply
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Compacted, Work, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition

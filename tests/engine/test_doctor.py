@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.doctor_rows import verdict_text
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor import examination, limits, volumes
 from kafkatool.engine.doctor.brokers import Broker, find_brokers
@@ -25,7 +26,6 @@ from kafkatool.engine.doctor.recovery_time import estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict, host_finding
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, read_log_dir
 from kafkatool.engine.paths import LogDirTarget
 from kafkatool.engine.space import Mount

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.batch_records import first_offset
+from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import LEADER_EPOCHS, Log

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kafkatool.engine.batch_records import first_offset, records_of
+from kafkatool.engine.batches.records import first_offset, records_of
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.open_transactions import OpenTransaction
 from kafkatool.engine.transaction_ends import REMEMBERED_MS, TransactionEnd, find_ends

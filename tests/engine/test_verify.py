@@ -10,9 +10,9 @@ from struct import pack_into
 import pytest
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.cluster_view import read_cluster_view
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.paths import directory_target, expand
 from kafkatool.engine.verify import Request, Verification

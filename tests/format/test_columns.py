@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.batches.scan import Run, scan_runs
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.scan import Run, scan_runs
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import columns
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, read_header, seal, write_batch

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from kafkatool.engine.applying import apply
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import Opening

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.page_cache import Residency
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.scan import Batch, scan
 from tests.engine.cold import evict_or_skip
 from tests.kafka import peers
 from tests.kafka.broker import Broker

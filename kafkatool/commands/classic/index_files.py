@@ -23,9 +23,9 @@ from kafkatool.commands.classic.side_files import (
     open_index,
     open_log,
 )
-from kafkatool.engine.batch_finder import BatchFinder
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.index import IndexFile
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.finder import BatchFinder
+from kafkatool.engine.batches.index_file import IndexFile
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import wrap_int64

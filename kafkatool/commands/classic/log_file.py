@@ -13,8 +13,8 @@ from kafkatool.commands.classic.decoding import Decode
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.classic.reports import Reports
 from kafkatool.commands.log_rows import bad_records
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.scan import Batch, Run
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Batch, Run
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import batch_text
 from kafkatool.format.batch import CODEC_MASK, MAX_INT32, BatchHeader, wrap_int64

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from kafkatool.commands.classic.options import ClassicOptions
-from kafkatool.engine.batch_finder import BatchFinder
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.finder import BatchFinder
+from kafkatool.engine.batches.index_file import IndexFile
 from kafkatool.engine.files.source import Source, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.index import IndexFile
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import base_offset, parse_remote_index_name, split_state
 

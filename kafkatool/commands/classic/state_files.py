@@ -17,7 +17,7 @@ from kafkatool.commands.classic.side_files import (
     open_index,
     open_noting,
 )
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.errors import FormatError
 from kafkatool.format import producer_snapshot as snapshots
 from kafkatool.format import txn_index

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, SourceSegment
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.scan import Batch, scan
 
 
 class Bound(StrEnum):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.offset_map import DirtyKeys, OffsetMap, dirty_keys, joined_keys

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.transactions import CleanedTransactions

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.compaction.cleanable_log import CleanerStops, SourceSegment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass
-from kafkatool.engine.scan import Batch, Run, scan_runs
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
 from kafkatool.format.legacy import LegacyHeader

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import is_spare
@@ -18,7 +19,6 @@ from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import Severity
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.logdir import LogDir, tell_problems
 from kafkatool.engine.owner_checks import holds_metadata

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, SegmentState
 from kafkatool.format import kinds
 

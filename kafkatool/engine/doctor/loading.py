@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
@@ -14,7 +15,6 @@ from kafkatool.engine.doctor.case import Case
 from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovered

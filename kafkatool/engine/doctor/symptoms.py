@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import Effect
-from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.verify_report import Finding
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
-from kafkatool.engine.findings import FindingClass, Severity
 from kafkatool.engine.logdir import LogDir, SegmentState
 from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.space import find_mount, mount_point

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.lake.arrow_tables import read_table
 from kafkatool.engine.lake.lake import Run
 

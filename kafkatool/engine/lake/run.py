@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkatool import __version__
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.lake.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from kafkatool.engine.findings import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.lake.audit_log import AuditFacts, Sums
 from kafkatool.engine.logdir import Segment
 from kafkatool.engine.scrub import facts_of_row, facts_row, tail_checksum

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened
+from kafkatool.engine.batches.scan import Batch, Run
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.logdir import Partition, PartitionState
-from kafkatool.engine.partition_walk import PartitionWalk, SegmentLog, Unopened
 from kafkatool.engine.repair.set_aside import Moved
-from kafkatool.engine.scan import Batch, Run
 from kafkatool.errors import KafkatoolError
 
 

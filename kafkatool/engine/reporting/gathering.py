@@ -17,6 +17,7 @@ from itertools import chain
 
 import numpy as np
 
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.cache_map import MappedPartition, Notes, Tail, cached_tail, map_partition
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
@@ -24,7 +25,6 @@ from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.findings import Severity
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batch_records import records_of
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.batches.seek import index_positions
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.lookup import index_positions
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.engine.verify_report import Finding
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader

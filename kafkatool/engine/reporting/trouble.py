@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from kafkatool.engine.findings import Severity
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.logdir import Segment
 from kafkatool.engine.verify_report import Finding
 from kafkatool.format.names import base_offset

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.files.source import FileSource, Guest, Mending, open_source, read_small_file
-from kafkatool.engine.lookup import sibling_file
 from kafkatool.errors import KafkatoolError
 
 MOST_FILES = 512

@@ -12,9 +12,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.extent import header_at
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, index_segment
 from kafkatool.engine.logdir import Segment
 from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index

@@ -14,7 +14,7 @@ from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.classic.reports import Reports
 from kafkatool.commands.classic.side_files import Emit, Note
 from kafkatool.commands.classic.state_files import dump_snapshot, dump_txn_index
-from kafkatool.engine.findings import Damage
+from kafkatool.engine.batches.damage import Damage
 from kafkatool.format import legacy, offset_index, producer_snapshot, time_index, txn_index
 from kafkatool.format.batch import (
     TIMESTAMP_TYPE_MASK,

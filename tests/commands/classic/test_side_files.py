@@ -15,7 +15,7 @@ from kafkatool.commands.classic.java_paths import java_absolute_path, java_path
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.classic.reports import Reports
 from kafkatool.commands.classic.state_files import corrupt_message
-from kafkatool.engine.findings import FindingClass, Severity
+from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import segment_file

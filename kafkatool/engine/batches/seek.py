@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.resync import Resync
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, NO_END, Batch, scan
 from kafkatool.engine.files.source import Guest, Source, read_small_file
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.resync import Resync
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, NO_END, Batch, scan
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import BatchHeader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.lookup import Range
+from kafkatool.engine.batches.seek import Range
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

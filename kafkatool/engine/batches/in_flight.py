@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.findings import Damage, FindingClass, Severity
 
 
 def in_flight(damage: Damage, source: Source, path: str) -> Damage:

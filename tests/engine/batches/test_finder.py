@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.batch_finder import BatchFinder, FoundBatch
+from kafkatool.engine.batches.finder import BatchFinder, FoundBatch
 from kafkatool.engine.files.source import AnySource, FileSource, open_source
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import NewRecord, write_batch

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.resync import Resync, zero_run
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.resync import Resync, zero_run
 from kafkatool.errors import Truncated
 from kafkatool.format import legacy
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader

@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.findings import Damage, FindingClass
-from kafkatool.engine.lookup import EVERYWHERE, Range, seek
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.index_file import index_limit
+from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.index import index_limit
-from kafkatool.engine.lookup import sibling_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.kernel import loops

@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, SHORTEST_ENTRY
 from kafkatool.engine.files.source import AnySource
-from kafkatool.engine.findings import Damage, FindingClass
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, SHORTEST_ENTRY
 from kafkatool.errors import FormatError
 from kafkatool.format import legacy
 from kafkatool.format.batch import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine import bit_flips
-from kafkatool.engine.bit_flips import GZIP, HEALED, LARGEST, MESSAGES, BitFlip, FoundFlip, find_flip
+from kafkatool.engine.batches import bit_flips
+from kafkatool.engine.batches.bit_flips import GZIP, HEALED, LARGEST, MESSAGES, BitFlip, FoundFlip, find_flip
 from kafkatool.format.batch import (
     CRC_START,
     DELETE_HORIZON_MASK,

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.batches.seek import Range, batch_at, index_positions
 from kafkatool.engine.files.source import Guest, Source
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.lookup import Range, batch_at, index_positions
-from kafkatool.engine.scan import Batch, scan
 
 
 class Tail(NamedTuple):

@@ -5,10 +5,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.seek import Range, seek, sibling_file, walk_range
+from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.lookup import Range, seek, sibling_file, walk_range
-from kafkatool.engine.scan import Batch
-from kafkatool.engine.tail import find_tail
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_times

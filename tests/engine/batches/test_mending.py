@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.batches.mending import BatchMend, Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
-from kafkatool.engine.mending import BatchMend, Mender
 from kafkatool.format.batch import NewRecord, write_batch
-from tests.engine.test_bit_flips import SMALL, TIME, flipped
+from tests.engine.batches.test_bit_flips import SMALL, TIME, flipped
 from tests.logs import LOG, batches
 
 BEFORE = write_batch([NewRecord(b"k", b"before", TIME)], base_offset=90)

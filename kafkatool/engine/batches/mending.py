@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kafkatool.engine.bit_flips import LARGEST, MAYBE_FLIPPED, FoundFlip, find_flip
+from kafkatool.engine.batches.bit_flips import LARGEST, MAYBE_FLIPPED, FoundFlip, find_flip
+from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.scan import Run, scan_runs
 from kafkatool.engine.files.source import FileSource
-from kafkatool.engine.findings import Damage
-from kafkatool.engine.scan import Run, scan_runs
 from kafkatool.format import kinds
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD
 

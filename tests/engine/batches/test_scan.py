@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.findings import Damage, FindingClass, Severity
-from kafkatool.engine.scan import Batch, scan
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.logs import TIME, batches, offsets, walk, write_log

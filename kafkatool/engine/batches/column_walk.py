@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.findings import Damage, FindingClass
-from kafkatool.engine.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.columns import BatchColumns, read_batch_columns
