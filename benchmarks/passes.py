@@ -73,8 +73,8 @@ def checksum(paths: list[str]) -> Callable[[], None]:
 
 
 def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[], None]:
+    from kafkatool.engine.directory.targets import FileTarget
     from kafkatool.engine.jobs.worker_pool import workers
-    from kafkatool.engine.paths import FileTarget
     from kafkatool.engine.verify import Request, Verification
 
     def run() -> None:
@@ -172,8 +172,8 @@ def aiokafka(paths: list[str]) -> Callable[[], None]:
 
 def rebuild(paths: list[str]) -> Callable[[], None]:
     """The plan of rebuild-index for the partitions that hold the logs."""
+    from kafkatool.engine.directory.log_dir import read_partition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.logdir import read_partition
     from kafkatool.engine.rebuild import Rebuilding, plan_rebuild
 
     partitions = sorted({os.path.dirname(path) for path in paths})

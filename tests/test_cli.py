@@ -31,7 +31,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     def fail(*_arguments: object, **_options: object) -> None:
         raise ERRORS[os.environ["KAFKATOOL_TEST_ERROR"]]
 
-    monkeypatch.setattr("kafkatool.engine.paths.expand", fail)
+    monkeypatch.setattr("kafkatool.engine.directory.targets.expand", fail)
     return CliRunner()
 
 

@@ -11,8 +11,8 @@ import typer
 from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
+    from kafkatool.engine.directory.selection import Found, Home
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.partitions import Found, Home
     from kafkatool.engine.settings import Sources
 
 
@@ -58,9 +58,9 @@ class BrokerOptions:
         """All that settings may come from for the partitions of one directory."""
         from kafkatool.engine.broker_dirs import configured_brokers, node_id_of, siblings
         from kafkatool.engine.cluster_view import read_cluster_view
-        from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.directory.log_dir import PartitionState
+        from kafkatool.engine.directory.targets import is_configuration
         from kafkatool.engine.metadata_end import early_end
-        from kafkatool.engine.paths import is_configuration
         from kafkatool.engine.settings import Sources, parse_given, read_config_file
         from kafkatool.format.release import NEWEST, Release
 

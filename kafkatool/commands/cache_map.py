@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kafkatool.engine.batches.seek import Range
     from kafkatool.engine.cache_map import Notes
     from kafkatool.engine.cache_plan import Action
+    from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.paths import Target
 
 EPILOG = epilog(
     {
@@ -65,8 +65,8 @@ class ViewOptions:
     def view(self, targets: list[Target]) -> View:
         """By default partitions of a log directory, segments of a partition, and other files as files."""
         from kafkatool.commands.cache_map_rows import View
-        from kafkatool.engine.named_file import SEGMENT_FILES
-        from kafkatool.engine.paths import FileTarget, LogDirTarget
+        from kafkatool.engine.directory.named_file import SEGMENT_FILES
+        from kafkatool.engine.directory.targets import FileTarget, LogDirTarget
 
         chosen = [view for view in View if getattr(self, view)]
         if len(chosen) > 1:
@@ -203,7 +203,7 @@ def cache_map(
 
 
 def _targets(where: PathOptions, pid: int | None, looking: _Looking) -> list[Target]:
-    from kafkatool.engine.paths import FileTarget
+    from kafkatool.engine.directory.targets import FileTarget
     from kafkatool.format.kinds import ALL
 
     if pid is None:

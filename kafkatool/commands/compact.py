@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
+    from kafkatool.engine.directory.selection import Found, Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.partitions import Found, Home, NamedPartition
     from kafkatool.engine.settings import Sources, TopicSettings
 
 EPILOG = epilog(
@@ -81,7 +81,7 @@ def compact(
     directory did, unless --set or --config says it again. Exit code 4 means that the cleaner of a broker
     would give up, and where, or that it would copy a batch with a wrong checksum.
     """
-    from kafkatool.engine.partitions import most_workers
+    from kafkatool.engine.directory.selection import most_workers
 
     speak = common.talk()
     if plan.undo_instead(where, "compact", speak, fmt):
@@ -127,7 +127,7 @@ class _Work:
 
     def find(self, where: PathOptions) -> Found:
         """The partitions that were named; what could not be read of them is said."""
-        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.directory.selection import find_partitions
 
         expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)
@@ -174,7 +174,7 @@ class _Work:
     def _compacted(self, home: Home, found: Found, paths: list[str]) -> list[Asked]:
         """The compacted partitions of a directory; with --apply, what must not be done is refused here."""
         from kafkatool.commands.compact_telling import OF_BROKERS, Asked
-        from kafkatool.engine.logdir import PartitionState
+        from kafkatool.engine.directory.log_dir import PartitionState
 
         sources = self._broker.sources(home, found, paths, self._plan.settings or [], self._guest)
         asked = []
@@ -375,7 +375,7 @@ class _Work:
 
 def _refuse_leftovers(named: NamedPartition) -> None:
     from kafkatool.engine.advice.table import Advice
-    from kafkatool.engine.logdir import SegmentState
+    from kafkatool.engine.directory.log_dir import SegmentState
 
     unfinished = (SegmentState.CLEANED, SegmentState.SWAP)
     if any(one.state in unfinished for one in named.partition.segments):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.key_life import Stage
     from kafkatool.engine.compaction.passes import Pass
     from kafkatool.engine.compaction.waste import Waste
-    from kafkatool.engine.logdir import Partition
+    from kafkatool.engine.directory.log_dir import Partition
 
 PASS_COLUMNS = (
     Column("partition_name", "PARTITION"),

@@ -9,9 +9,9 @@ from kafkatool.commands.compact_telling import Asked
 from kafkatool.commands.recorded import RecordedRows, RecordedTalk
 from kafkatool.engine.compaction.key_room import KeyRoom, KeysDoNotFit
 from kafkatool.engine.compaction.map_in_parts import Parting
+from kafkatool.engine.directory.selection import Home
 from kafkatool.engine.jobs.in_order import Steps, results
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.partitions import Home
 from kafkatool.errors import ExitCode, KafkatoolError
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.key_life import KeyLife
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.compaction.waste import Waste
+    from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.settings import Setting, TopicSettings
     from kafkatool.engine.transaction_verdicts import JudgedTransaction, TransactionVerdicts
 

@@ -23,10 +23,10 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
+    from kafkatool.engine.directory.log_dir import LogDir
     from kafkatool.engine.doctor.brokers import Broker
     from kafkatool.engine.doctor.examination import Asked, Diagnosis
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.logdir import LogDir
 
 EPILOG = epilog(
     {
@@ -125,8 +125,8 @@ def doctor(
 def _brokers(where: PathOptions, guest: Guest) -> list[Broker]:
     import os
 
+    from kafkatool.engine.directory.targets import NO_FILES, expand, is_configuration
     from kafkatool.engine.doctor.brokers import find_brokers
-    from kafkatool.engine.paths import NO_FILES, expand, is_configuration
 
     paths = where.written()
     servers = [path for path in paths if os.path.isfile(path) and is_configuration(path)]

@@ -254,7 +254,7 @@ def _identify(listed: list[str], read_as: str | None, request: DumpRequest) -> N
     """Find out what files are that were named Kafka's way; its own text goes by the ends of their names."""
     from os.path import isfile
 
-    from kafkatool.engine.named_file import identify, parse_read_as
+    from kafkatool.engine.directory.named_file import identify, parse_read_as
 
     for path in filter(isfile, listed):
         found = identify(path, parse_read_as(read_as), offers_read_as=True)
@@ -266,8 +266,8 @@ def _groups(
     listed: list[str], where: PathOptions, request: DumpRequest, outcome: Outcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
-    from kafkatool.engine.logfiles import log_groups
-    from kafkatool.engine.paths import FileTarget
+    from kafkatool.engine.directory.log_groups import log_groups
+    from kafkatool.engine.directory.targets import FileTarget
 
     outcome.named.update(listed)
     yield from ([path] for path in listed)

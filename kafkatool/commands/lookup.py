@@ -26,10 +26,10 @@ from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Damage, Severity
+    from kafkatool.engine.directory.locate import Search, Step
+    from kafkatool.engine.directory.log_dir import LogDir, Partition, Problem
+    from kafkatool.engine.directory.targets import FileTarget, Target
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.locate import Search, Step
-    from kafkatool.engine.logdir import LogDir, Partition, Problem
-    from kafkatool.engine.paths import FileTarget, Target
 
 EPILOG = epilog(
     {
@@ -97,7 +97,7 @@ def lookup(
         raise UsageError("lookup needs one of --offset and --time")
     if explain and fmt is Format.csv:
         raise UsageError("--explain has rows of two kinds, csv holds one: choose table or ndjson")
-    from kafkatool.engine.named_file import SEGMENT_FILES
+    from kafkatool.engine.directory.named_file import SEGMENT_FILES
 
     speak = common.talk()
     expansion = where.expand(readable=SEGMENT_FILES)
@@ -182,9 +182,9 @@ def _searches(
     targets: list[Target], how: Guest, problems: list[Problem]
 ) -> Iterator[tuple[Partition, Search]]:
     """One search for every partition; a log named by itself is searched alone."""
-    from kafkatool.engine.locate import search_in
-    from kafkatool.engine.logdir import read_log_dir, read_partition, with_logs
-    from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
+    from kafkatool.engine.directory.locate import search_in
+    from kafkatool.engine.directory.log_dir import read_log_dir, read_partition, with_logs
+    from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 
     seen: set[FileTarget] = set()
     for target in targets:
@@ -208,8 +208,8 @@ def _searches(
 def _search_alone(
     file: FileTarget, how: Guest, problems: list[Problem]
 ) -> Iterator[tuple[Partition, Search]]:
-    from kafkatool.engine.locate import search_in
-    from kafkatool.engine.logdir import read_files
+    from kafkatool.engine.directory.locate import search_in
+    from kafkatool.engine.directory.log_dir import read_files
 
     for partition in read_files([file], problems):
         if not partition.live_segments:

@@ -17,9 +17,9 @@ from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.ls_rows import LsRow, Place, View
+    from kafkatool.engine.directory.log_dir import LogDir, Problem
+    from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.logdir import LogDir, Problem
-    from kafkatool.engine.paths import Target
 
 EPILOG = epilog(
     {
@@ -90,8 +90,8 @@ def _view(
     topics: bool, partitions: bool, segments: bool, files: bool, space: bool, targets: list[Target]
 ) -> View:
     from kafkatool.commands.ls_rows import View
-    from kafkatool.engine.named_file import SEGMENT_FILES
-    from kafkatool.engine.paths import FileTarget
+    from kafkatool.engine.directory.named_file import SEGMENT_FILES
+    from kafkatool.engine.directory.targets import FileTarget
 
     chosen = [
         view
@@ -146,8 +146,13 @@ class _Listing:
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
         from kafkatool.commands.ls_rows import Place
-        from kafkatool.engine.logdir import PartitionState, read_files, read_log_dir, read_partition
-        from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
+        from kafkatool.engine.directory.log_dir import (
+            PartitionState,
+            read_files,
+            read_log_dir,
+            read_partition,
+        )
+        from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
         from kafkatool.engine.topic_names import restore_topic_names
 
         known = [str(state) for state in PartitionState]
@@ -229,7 +234,7 @@ class _Listing:
 
     def _space_rows(self, fmt: Format) -> Iterator[LsRow]:
         from kafkatool.commands.ls_rows import space_lines, space_row
-        from kafkatool.engine.space import account
+        from kafkatool.engine.directory.space import account
 
         if not self.log_dirs:
             raise UsageError("--space needs a log directory or a server.properties")

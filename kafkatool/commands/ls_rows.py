@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from kafkatool.commands.render import Column, Look
-from kafkatool.engine.extent import Extent, partition_extent, segment_extent
+from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, Segment, data_group, unique_files
+from kafkatool.engine.directory.space import GROUPS, Space
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, Segment, data_group, unique_files
-from kafkatool.engine.space import GROUPS, Space
 from kafkatool.format import kinds
 from kafkatool.format.kinds import Group
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kafkatool.engine.batches.damage import Severity
+    from kafkatool.engine.directory.targets import Expansion
     from kafkatool.engine.files.source import Guest, Mending
-    from kafkatool.engine.paths import Expansion
     from kafkatool.format.kinds import FileKind
 
 __all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
@@ -185,8 +185,8 @@ class PathOptions:
 
         `readable` are the kinds of files that can be read where one is named itself; by default, all.
         """
-        from kafkatool.engine.named_file import READABLE
-        from kafkatool.engine.paths import FileReading, expand
+        from kafkatool.engine.directory.named_file import READABLE
+        from kafkatool.engine.directory.targets import FileReading, expand
 
         files = FileReading(
             self._read_as(),
@@ -207,7 +207,7 @@ class PathOptions:
 
     def directories(self) -> Expansion:
         """What was named, for those to whom a single file says too little. Raises UsageError."""
-        from kafkatool.engine.paths import FileTarget
+        from kafkatool.engine.directory.targets import FileTarget
 
         expansion = self.expand(readable=())
         for target in expansion.targets:
@@ -217,7 +217,7 @@ class PathOptions:
 
     def written(self) -> list[str]:
         """The names as they were written, for those who label them. Raises UsageError where there is none."""
-        from kafkatool.engine.paths import named_paths
+        from kafkatool.engine.directory.targets import named_paths
 
         return named_paths(self.paths or [], files_from=self.files_from, nul=self.nul)
 
@@ -229,7 +229,7 @@ class FileOptions(PathOptions):
     read_as: ReadAsOpt = None
 
     def _read_as(self) -> FileKind | None:
-        from kafkatool.engine.named_file import parse_read_as
+        from kafkatool.engine.directory.named_file import parse_read_as
 
         return parse_read_as(self.read_as)
 

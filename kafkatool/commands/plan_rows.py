@@ -14,10 +14,10 @@ from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.journal import Journal
-    from kafkatool.engine.partitions import Home
     from kafkatool.engine.plan import Applying, Plan, Step
     from kafkatool.engine.plans_in_order import PlanAsk
     from kafkatool.engine.topic_settings import NumberSettings

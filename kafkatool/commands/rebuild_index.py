@@ -25,9 +25,9 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
+    from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.rebuild import RebuildAsk, Rebuilt
 
 EPILOG = epilog(
@@ -67,8 +67,8 @@ def rebuild_index(
     segments are counted from. The log itself is never changed: see recover for that.
     """
     from kafkatool.commands.plan_rows import STEP_COLUMNS
+    from kafkatool.engine.directory.selection import most_workers
     from kafkatool.engine.jobs.worker_pool import workers
-    from kafkatool.engine.partitions import most_workers
 
     speak = common.talk()
     if plan.undo_instead(where, "rebuild-index", speak, fmt):
@@ -104,9 +104,9 @@ class _Work:
         self.exit_code = ExitCode.OK
 
     def find(self, where: PathOptions) -> list[Home]:
-        from kafkatool.engine.named_file import SEGMENT_FILES
-        from kafkatool.engine.partitions import find_partitions
-        from kafkatool.engine.paths import FileTarget
+        from kafkatool.engine.directory.named_file import SEGMENT_FILES
+        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.targets import FileTarget
         from kafkatool.format.kinds import PRODUCER_SNAPSHOT
 
         expansion = where.expand(readable=(*SEGMENT_FILES, PRODUCER_SNAPSHOT))

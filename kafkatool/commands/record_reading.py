@@ -21,10 +21,10 @@ from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.batches.range_columns import records_in
 from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.directory.named_file import SEGMENT_FILES
+from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.named_file import SEGMENT_FILES
-from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.read_subject import Subject, subjects_of
 from kafkatool.engine.transactions import Fate
 from kafkatool.engine.visibility import Hidden, Rule

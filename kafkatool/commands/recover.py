@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from kafkatool.engine.assignment import Fate
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster_view import Replicas
+    from kafkatool.engine.directory.log_dir import Partition
+    from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.logdir import Partition
-    from kafkatool.engine.partitions import Home
     from kafkatool.engine.recover import RecoverAsk
     from kafkatool.engine.recover_result import Recovered
     from kafkatool.engine.start_checks import StartChecks
@@ -91,8 +91,8 @@ def recover(
     every log. With another replica in sync it is better to set this copy aside and let the broker fetch it
     anew. -v shows the steps file by file.
     """
+    from kafkatool.engine.directory.selection import most_workers
     from kafkatool.engine.jobs.worker_pool import workers
-    from kafkatool.engine.partitions import most_workers
 
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):
@@ -132,7 +132,7 @@ class _Work:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.broker_dirs import configured_brokers
-        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.directory.selection import find_partitions
 
         expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)
@@ -296,7 +296,7 @@ def _fate_sentence(path: str, fate: Fate) -> str:
 
 def _deleted(home: Home) -> list[Partition]:
     """Partitions that wait to be deleted: a broker loads them too, and may fail on them."""
-    from kafkatool.engine.logdir import PartitionState
+    from kafkatool.engine.directory.log_dir import PartitionState
 
     named = {one.partition.path for one in home.partitions}
     return [

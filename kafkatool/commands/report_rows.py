@@ -13,8 +13,8 @@ from kafkatool.commands.setting_rows import setting_row
 from kafkatool.commands.stats_rows import stats_row, time_rows
 from kafkatool.commands.verify_rows import finding_row
 from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.directory.log_dir import LogDir
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.logdir import LogDir
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.records_around import Around, ShownRecord
 

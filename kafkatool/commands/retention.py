@@ -19,10 +19,10 @@ from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.evidence import Evidence
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.partitions import Home, NamedPartition
     from kafkatool.engine.plan import Plan
     from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_free import Way
@@ -115,7 +115,7 @@ class _Work:
     @property
     def most_workers(self) -> int:
         """More are not worth their start; without --check-times hardly anything is read."""
-        from kafkatool.engine.partitions import most_workers
+        from kafkatool.engine.directory.selection import most_workers
 
         return most_workers(self._homes) if self._how.check_times else 1
 
@@ -131,7 +131,7 @@ class _Work:
         self._how = Judging(moment, number, at_end, remote_offset, check_times)
 
     def find(self, where: PathOptions) -> None:
-        from kafkatool.engine.partitions import find_partitions
+        from kafkatool.engine.directory.selection import find_partitions
         from kafkatool.engine.remote_copies import RemoteCopies
 
         expansion = where.directories()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkatool.commands.render import Column, Look, Row, human_duration, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.logdir import PartitionState
+from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.retention import Decision, Rule, TimeSource
 
 if TYPE_CHECKING:

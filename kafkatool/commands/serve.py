@@ -12,8 +12,8 @@ from kafkatool.commands.serve_options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.directory.selection import Found
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.partitions import Found
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
     from kafkatool.engine.transaction_verdicts import TransactionVerdicts
@@ -59,8 +59,8 @@ def serve(
     go from the page cache to the socket by sendfile(2). Groups can be joined and offsets committed, beginning
     with those on the disk; nothing is ever written to the directories. The cluster's ACLs do not apply here.
     """
-    from kafkatool.engine.partitions import find_partitions
-    from kafkatool.engine.paths import FileTarget
+    from kafkatool.engine.directory.selection import find_partitions
+    from kafkatool.engine.directory.targets import FileTarget
 
     speak, guest = common.talk(), common.guest(mends_bits=shown.mend_bits)
     _tell_mends(guest, speak)
@@ -167,7 +167,7 @@ def _holder(
     Of a directory that no broker serves, no coordinator speaks any more.
     """
     from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
-    from kafkatool.engine.logdir import PartitionState
+    from kafkatool.engine.directory.log_dir import PartitionState
     from kafkatool.engine.open_transactions import read_open_transactions
 
     directory = partition.partition

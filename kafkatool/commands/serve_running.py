@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from kafkatool.commands.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
 from kafkatool.commands.serve_options import parse_address
+from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.paths import LogDirTarget, PartitionTarget
 from kafkatool.engine.serve.answers import Answers, Identity
 from kafkatool.engine.serve.budget import Account
 from kafkatool.engine.serve.catalog import Catalog, Choice, make_catalog
@@ -24,8 +24,8 @@ from kafkatool.errors import KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.commands.serve_options import NetworkOptions
+    from kafkatool.engine.directory.selection import Found
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.partitions import Found
     from kafkatool.engine.serve.traffic import Totals
 
 _LIST_AGAIN_SECONDS = 5.0

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.directory.log_dir import Partition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.logdir import Partition
     from kafkatool.engine.repair.set_aside import Moved
     from kafkatool.engine.repair.standing import Key
 
@@ -246,7 +246,7 @@ def _no_picture() -> str:
 
 
 def _metadata_partitions(path: str, guest: Guest) -> list[Partition]:
-    from kafkatool.engine.logdir import PartitionState, read_log_dir, read_partition
+    from kafkatool.engine.directory.log_dir import PartitionState, read_log_dir, read_partition
 
     found = [read_partition(path, [], guest)]
     if found[0].state is not PartitionState.METADATA:

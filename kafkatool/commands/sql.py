@@ -145,7 +145,7 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
     if not met.damages:
         return ExitCode.OK
     from kafkatool.engine.advice.table import Advice, Placeholder
-    from kafkatool.engine.roots import split_label
+    from kafkatool.engine.directory.roots import split_label
 
     named: list[str] = [split_label(path)[1] for path in paths]
     verify = Advice.VERIFY(where=named if len(named) <= 3 else Placeholder("<PATHS>"))

@@ -128,7 +128,7 @@ def stats(
     nothing in it is left out, and segments outside of it are not read.
     """
     from kafkatool.commands.stats_sheet import Style
-    from kafkatool.engine.named_file import LOGS
+    from kafkatool.engine.directory.named_file import LOGS
     from kafkatool.engine.stats import Request, Statistics
 
     least = severity(fail_on)

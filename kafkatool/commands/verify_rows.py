@@ -11,7 +11,7 @@ from kafkatool.engine.batches.damage import Severity, damage_facts
 from kafkatool.engine.verify_report import Finding, Summary
 
 if TYPE_CHECKING:
-    from kafkatool.engine.logdir import Partition, Segment
+    from kafkatool.engine.directory.log_dir import Partition, Segment
 
 FINDING_KEYS = (
     *DAMAGE_KEYS,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.cluster_view import ClusterView
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 
 
 class Fate(NamedTuple):

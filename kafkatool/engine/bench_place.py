@@ -10,7 +10,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kafkatool.engine.space import find_mount, mount_point
+from kafkatool.engine.directory.space import find_mount, mount_point
 from kafkatool.errors import Refused
 
 MARKER = ".kafkatool-bench"

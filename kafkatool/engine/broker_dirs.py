@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
+from kafkatool.engine.directory.targets import configured_log_dirs, is_configuration
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.logdir import LogDir, read_log_dir
-from kafkatool.engine.paths import configured_log_dirs, is_configuration
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.java_text import parse_int
 from kafkatool.format.properties import read_properties

@@ -16,12 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.seek import index_positions
-from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, segment_extent
-from kafkatool.engine.files.page_cache import PAGE
-from kafkatool.engine.files.residency import FileMap, map_path
-from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.locate import Search
-from kafkatool.engine.logdir import (
+from kafkatool.engine.directory.extent import (
+    first_timestamp,
+    header_at,
+    last_indexed_position,
+    segment_extent,
+)
+from kafkatool.engine.directory.locate import Search
+from kafkatool.engine.directory.log_dir import (
     FileEntry,
     Partition,
     Problem,
@@ -30,7 +32,10 @@ from kafkatool.engine.logdir import (
     read_files,
     read_partition,
 )
-from kafkatool.engine.paths import LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.files.page_cache import PAGE
+from kafkatool.engine.files.residency import FileMap, map_path
+from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

@@ -15,13 +15,13 @@ from enum import StrEnum
 
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.cache_map import MappedPartition
+from kafkatool.engine.directory.locate import Found, Search
+from kafkatool.engine.directory.log_dir import SegmentState
 from kafkatool.engine.files import page_cache
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.files.page_cache import PAGE, PageRange
 from kafkatool.engine.files.residency import map_path, open_to_ask
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.locate import Found, Search
-from kafkatool.engine.logdir import SegmentState
 
 _AT_ONCE = 1 << 20
 

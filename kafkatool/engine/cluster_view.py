@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.logdir import Partition
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, file_entry
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, file_entry
 from kafkatool.errors import Refused
 from kafkatool.format import kinds
 from kafkatool.format.checksum import crc32c

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.plan import Action, Step
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
 from kafkatool.engine.recover_result import BrokerThrows, Loading, Recovering

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, read_whole_file
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.properties import MetaProperties, read_meta_properties

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
+from kafkatool.engine.directory.log_groups import may_hold
+from kafkatool.engine.directory.selection import Home, NamedPartition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, Partition, read_log_dir
-from kafkatool.engine.logfiles import may_hold
-from kafkatool.engine.partitions import Home, NamedPartition
 from kafkatool.engine.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
 

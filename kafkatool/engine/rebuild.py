@@ -19,10 +19,10 @@ from operator import sub
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.index_file import index_limit
+from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment, SegmentState
+from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
-from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
-from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.plan import Plan, Step, write
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.errors import FormatError

@@ -14,9 +14,14 @@ from dataclasses import dataclass, replace
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.extent import first_timestamp, header_at, last_indexed_position, last_time_entry
+from kafkatool.engine.directory.extent import (
+    first_timestamp,
+    header_at,
+    last_indexed_position,
+    last_time_entry,
+)
+from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.logdir import FileEntry, Partition, Segment
 from kafkatool.engine.retention import LogFacts, SegmentFacts, TimeSource
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, time_index

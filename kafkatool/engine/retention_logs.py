@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.cluster_view import Replicas
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies, highest_remote_offset
 from kafkatool.engine.retention import (
     Decision,

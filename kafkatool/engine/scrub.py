@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
+from kafkatool.engine.directory.log_dir import FileEntry, Segment
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import FileEntry, Segment
 from kafkatool.engine.rechecking import Recheck, Verified
 from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.errors import KafkatoolError

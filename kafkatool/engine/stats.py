@@ -15,11 +15,7 @@ from zlib import crc32
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
-from kafkatool.engine.files.object_storage import real_path
-from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
-from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
-from kafkatool.engine.logdir import (
+from kafkatool.engine.directory.log_dir import (
     Partition,
     PartitionState,
     Problem,
@@ -30,9 +26,13 @@ from kafkatool.engine.logdir import (
     read_partition,
     tell_problems,
 )
-from kafkatool.engine.logfiles import may_hold
-from kafkatool.engine.named_file import LOGS
-from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.log_groups import may_hold
+from kafkatool.engine.directory.named_file import LOGS
+from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.files.object_storage import real_path
+from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_partition
 from kafkatool.engine.files.object_storage import absolute_path
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.logdir import LogDir, PartitionState, read_partition
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

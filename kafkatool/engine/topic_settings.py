@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.config import keys_of
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.settings import topic_name_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.names import METADATA_PARTITION

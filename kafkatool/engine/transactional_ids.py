@@ -15,8 +15,8 @@ from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.broker_dirs import NearbyLogDirs
 from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, MAX_INT32, BatchHeader
 from kafkatool.format.columns import RecordColumns, RecordDecoder

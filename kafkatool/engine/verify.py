@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kafkatool.engine.batches.index_claims import read_claims
-from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
-from kafkatool.engine.files.source import Guest
-from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
-from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import (
+from kafkatool.engine.directory.log_dir import (
     LogDir,
     Partition,
     PartitionState,
@@ -32,7 +26,13 @@ from kafkatool.engine.logdir import (
     tell_problems,
     with_logs,
 )
-from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.files.lock import broker_is_alive
+from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
+from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
+from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
 from kafkatool.engine.verify_report import Finding, Summary

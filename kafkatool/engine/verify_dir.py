@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect, consequence_of
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.logdir import FileEntry, LogDir
 from kafkatool.engine.owner_checks import (
     OwnerProblem,
     holds_metadata,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.logdir import Segment, SegmentState
+from kafkatool.engine.directory.log_dir import Segment, SegmentState
 from kafkatool.engine.verify_dir import DirProblem
 from kafkatool.engine.verify_place import Place
 from kafkatool.engine.verify_report import A_LOG

@@ -17,9 +17,9 @@ from kafkatool.engine.batches.index_claims import (
 )
 from kafkatool.engine.batches.index_file import index_limit
 from kafkatool.engine.batches.seek import sibling_file
+from kafkatool.engine.directory.log_dir import FileEntry, Segment, SegmentState
 from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import FileEntry, Segment, SegmentState
 from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify_leftovers import excused, leftover_problems, topic_id_problems
 from kafkatool.engine.verify_log import NOWHERE

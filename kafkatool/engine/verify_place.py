@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.logdir import FileEntry, LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.directory.log_dir import (
+    FileEntry,
+    LogDir,
+    Partition,
+    PartitionState,
+    Segment,
+    SegmentState,
+)
 from kafkatool.engine.verify_report import Finding, fix
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

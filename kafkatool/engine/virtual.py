@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import ByteRange, Guest, Source, open_source, without_hole
-from kafkatool.engine.logdir import Partition
 from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds

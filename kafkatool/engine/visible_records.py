@@ -21,9 +21,9 @@ from kafkatool.engine.batches.partition_walk import (
 )
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.directory.log_dir import read_partition
+from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, Source
-from kafkatool.engine.logdir import read_partition
-from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Subject, logs_of
 from kafkatool.engine.transactions import Transactions, open_at
 from kafkatool.engine.visibility import PASSING, Judged, Visibility

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.directory.log_dir import Segment, SegmentState
+from kafkatool.engine.directory.roots import read_roots
+from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
-from kafkatool.engine.logdir import Segment, SegmentState
-from kafkatool.engine.partitions import find_partitions
 from kafkatool.engine.read_subject import Subject, logs_of, subjects_of
-from kafkatool.engine.roots import read_roots
 from kafkatool.engine.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import BatchHeader

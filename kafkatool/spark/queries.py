@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, TypeVar
 
+from kafkatool.engine.directory.roots import absolute
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.roots import absolute
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.spark.losses import DamageMet, DataLoss, OnDamage
 from kafkatool.spark.plan_files import read_plan

@@ -17,12 +17,12 @@ from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.records import first_offset
+from kafkatool.engine.directory.log_dir import Partition, read_partition
+from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.logdir import Partition, read_partition
-from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject, logs_of
 from kafkatool.engine.stats_log import LogStats, StatsJob
 from kafkatool.engine.visibility import Rule

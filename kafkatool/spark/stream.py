@@ -124,7 +124,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         guest, path = self.options.guest, subject.partition.path
 
         def logs() -> list[SegmentLog]:
-            from kafkatool.engine.logdir import read_partition
+            from kafkatool.engine.directory.log_dir import read_partition
 
             try:
                 return logs_of(subject.named, read_partition(path, [], guest))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
 from tests.cli import Run, run
 from tests.log_dirs import read_tree
 

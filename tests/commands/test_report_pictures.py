@@ -12,8 +12,8 @@ from kafkatool.commands.page import Markup, markup, tag
 from kafkatool.commands.report_pictures import damage_map, histogram, segment_line
 from kafkatool.commands.time_axis import TimeAxis, axis_of
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.jobs.sketches import HOUR_MS, Timeline
-from kafkatool.engine.logdir import Segment, read_partition
 from kafkatool.engine.reporting.trouble import MOST_FINDINGS, DamageMap, Trouble
 from kafkatool.engine.retention import Decision, Rule, SegmentFacts, Verdict
 from kafkatool.engine.verify_report import Finding

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.verify import one_line_a_partition, until_interrupted
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import Workers, workers
-from kafkatool.engine.paths import expand
 from kafkatool.engine.rechecking import DAY_MS, Recheck
 from kafkatool.engine.scrub import TAIL, Scrub
 from kafkatool.engine.verify import Request, Verification

@@ -19,13 +19,13 @@ from kafkatool.engine.cache_map import (
 )
 from kafkatool.engine.cache_plan import Action, apply, bounds, free_memory, plan
 from kafkatool.engine.config import read_config
+from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.lock import hold_lock
 from kafkatool.engine.files.open_files import open_kafka_files
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import open_log
-from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.errors import UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import NEWEST

@@ -16,6 +16,9 @@ import pytest
 from kafkatool.commands.doctor_rows import verdict_text
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
+from kafkatool.engine.directory.space import Mount
+from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor import examination, limits, volumes
 from kafkatool.engine.doctor.brokers import Broker, find_brokers
 from kafkatool.engine.doctor.examination import Asked, Diagnosis, examine
@@ -26,9 +29,6 @@ from kafkatool.engine.doctor.recovery_time import estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict, host_finding
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, read_log_dir
-from kafkatool.engine.paths import LogDirTarget
-from kafkatool.engine.space import Mount
 from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.config import read_config
+from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import LogDirWriter, open_log_dir
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import records
-from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format.batch import NewRecord, write_batch

@@ -13,10 +13,10 @@ import pytest
 
 from kafkatool.engine.applying import apply
 from kafkatool.engine.batches.mending import Mender
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.journal import read_journal
-from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovered, Recovering

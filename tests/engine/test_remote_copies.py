@@ -8,8 +8,8 @@ import pytest
 
 from kafkatool.engine import remote_copies
 from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, Partition, read_log_dir
 from kafkatool.engine.remote_copies import (
     NOTHING,
     TOPIC_NAME,

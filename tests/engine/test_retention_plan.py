@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.applying import apply
+from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.journal import read_journal
-from kafkatool.engine.logdir import read_log_dir, read_partition
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.retention import Decision, LogFacts, TimeSource
 from kafkatool.engine.retention_facts import Reading, read_log_facts

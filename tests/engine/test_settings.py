@@ -9,8 +9,8 @@ import pytest
 
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
+from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_log_dir, read_partition
 from kafkatool.engine.settings import Origin, Sources, parse_given, read_config_file
 from kafkatool.engine.start_checks import StartChecks
 from kafkatool.engine.topic_settings import setting, topic_settings

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkatool.commands.stats_rows import key_rows, stats_row, time_rows
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Group, Request, Statistics
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import FileSource, Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Group, Request, Statistics
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_log import LogStats, StatsJob

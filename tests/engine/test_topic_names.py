@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.topic_names import real_topic_name, restore_topic_names
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import DirectoryState, PartitionDirectory, partition_directory

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
+from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.open_transactions import OpenTransaction
 from kafkatool.engine.transaction_ends import REMEMBERED_MS, TransactionEnd, find_ends
 from kafkatool.engine.transaction_verdicts import (

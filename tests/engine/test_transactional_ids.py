@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine import transactional_ids
+from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, read_log_dir
 from kafkatool.engine.transactional_ids import TransactionalId, TransactionalIds, read_transactional_ids
 from kafkatool.format.batch import CONTROL_MASK, Codec, NewRecord, write_batch
 from kafkatool.format.properties import MetaProperties, write_meta_properties

@@ -16,12 +16,12 @@ import pytest
 
 from kafkatool.engine import plan as plans
 from kafkatool.engine.applying import apply, disk_for, undo_command
+from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.evidence import gather_evidence
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.lock import broker_is_alive, hold_lock, lock_holder
 from kafkatool.engine.files.owners import ConfinedDisk, Owner, acting_as
 from kafkatool.engine.journal import read_journal
-from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.plan import Applying, Plan, Stretch
 from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
 from kafkatool.engine.undo import disk_for_undo, plan_undo, undo

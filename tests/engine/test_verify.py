@@ -12,9 +12,9 @@ import pytest
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.directory.log_dir import read_partition
+from kafkatool.engine.directory.targets import directory_target, expand
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
-from kafkatool.engine.paths import directory_target, expand
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_report import THROWN_AWAY, Finding
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.targets import directory_target
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.paths import directory_target
 from kafkatool.engine.read_subject import Subject, subjects_of
 from kafkatool.engine.transactions import Fate
 from kafkatool.engine.visibility import Rule

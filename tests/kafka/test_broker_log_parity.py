@@ -14,11 +14,11 @@ import pytest
 
 from kafkatool.engine.applying import apply
 from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import Opening
 from kafkatool.engine.log_reading import records
-from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovering

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovering
 from kafkatool.format.names import METADATA_PARTITION, segment_file

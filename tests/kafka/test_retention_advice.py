@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_partition
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import METADATA_PARTITION
 from kafkatool.format.release import Release

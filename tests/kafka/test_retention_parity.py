@@ -19,10 +19,10 @@ import pytest
 
 from kafkatool.engine.applying import apply
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.plan import Applying
 from kafkatool.engine.remote_copies import RemoteCopies, read_remote_copies
 from kafkatool.engine.retention import Decision, Rule

@@ -16,10 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.paths import expand
 from kafkatool.engine.stats import Request as StatsRequest
 from kafkatool.engine.stats import Statistics
 from kafkatool.engine.stats_by import By

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split
 from kafkatool.engine.jobs.worker_pool import Pending, Workers, workers
-from kafkatool.engine.paths import expand
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.workers import SparkWorkers

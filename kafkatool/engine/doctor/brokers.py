@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafkatool.engine.broker_dirs import ConfiguredBroker, configured_brokers, siblings
+from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
+from kafkatool.engine.directory.targets import LogDirTarget, Target
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, read_log_dir
-from kafkatool.engine.paths import LogDirTarget, Target
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.java_text import parse_int
 from kafkatool.format.properties import MetaProperties

@@ -10,10 +10,10 @@ from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.remedies import do_without, for_a_file, write_topic_id
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState
 from kafkatool.engine.recover_result import Event, Recovered
 from kafkatool.engine.recover_segments import NOT_FLUSHED
 from kafkatool.engine.start_checks import StartChecks

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.broker_start import BrokerStart
+from kafkatool.engine.directory.log_dir import LogDir, tell_problems
+from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import is_spare
 from kafkatool.engine.doctor.limits import limit_symptoms, read_limits
@@ -20,9 +22,7 @@ from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.logdir import LogDir, tell_problems
 from kafkatool.engine.owner_checks import holds_metadata
-from kafkatool.engine.paths import LogDirTarget
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
+from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.case import Case
 from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import LogDir, Partition
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovered
 from kafkatool.engine.start_checks import StartChecks, StartProblem, check_start

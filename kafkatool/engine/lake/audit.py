@@ -14,21 +14,21 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.directory.roots import Root
+from kafkatool.engine.directory.selection import Found, Home, NamedPartition, find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import Partition, PartitionState, Segment, SegmentState
-from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
 from kafkatool.engine.rechecking import Recheck, Verified
 from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.retention import LogFacts as RetentionFacts
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
-from kafkatool.engine.roots import Root
 from kafkatool.engine.scrub import tail_checksum
 from kafkatool.engine.settings import Sources
 from kafkatool.engine.verify import Request, Verification

@@ -8,12 +8,12 @@ from typing import Any
 
 from kafkatool import __version__
 from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.directory.roots import Root, read_roots, split_label
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.lake.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
 from kafkatool.engine.lake.units import Unit
 from kafkatool.engine.rechecking import Recheck
-from kafkatool.engine.roots import Root, read_roots, split_label
 from kafkatool.engine.verify import Request
 from kafkatool.errors import UsageError
 

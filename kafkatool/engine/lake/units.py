@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.lake.audit_log import AuditFacts, Sums
-from kafkatool.engine.logdir import Segment
 from kafkatool.engine.scrub import facts_of_row, facts_row, tail_checksum
 
 _DAMAGES = ("damages", "index_damages", "time_damages")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened
 from kafkatool.engine.batches.scan import Batch, Run
+from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import Partition, PartitionState
 from kafkatool.engine.repair.set_aside import Moved
 from kafkatool.errors import KafkatoolError
 

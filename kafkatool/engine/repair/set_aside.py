@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.directory.extent import partition_extent
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.evidence import gather_evidence
-from kafkatool.engine.extent import partition_extent
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.metadata_end import last_written
 from kafkatool.engine.plan import Plan, Step, remove, remove_directory, write
 from kafkatool.engine.repair.standing import Key, standings

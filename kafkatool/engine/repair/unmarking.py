@@ -6,9 +6,9 @@ import os
 from typing import NamedTuple
 
 from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_log_dir, read_partition
 from kafkatool.engine.repair.standing import Objection, objections_to_unmarking
 from kafkatool.format.names import METADATA_PARTITION
 

@@ -23,15 +23,15 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.directory.selection import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.directory.targets import FileTarget, Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, Segment, SegmentState
-from kafkatool.engine.partitions import Found, Home, NamedPartition, find_partitions
-from kafkatool.engine.paths import FileTarget, Target
 from kafkatool.engine.remote_copies import RemoteCopies
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.logdir import Segment
+from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.verify_report import Finding
 from kafkatool.format.names import base_offset
 

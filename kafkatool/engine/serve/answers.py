@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.engine.cluster_view import TOPIC_RESOURCE
-from kafkatool.engine.locate import Search
+from kafkatool.engine.directory.locate import Search
 from kafkatool.engine.serve.access import Client
 from kafkatool.engine.serve.budget import Budget
 from kafkatool.engine.serve.catalog import Catalog, Topic

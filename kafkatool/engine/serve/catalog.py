@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState
-from kafkatool.engine.partitions import Found, Home
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
+from kafkatool.engine.directory.selection import Found, Home
 from kafkatool.engine.serve.partitions import ServedPartition, Serving
 from kafkatool.errors import UsageError
 from kafkatool.format.names import topic_problem

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafkatool.engine.directory.log_dir import LogDir, Partition
+from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, read_whole_file
-from kafkatool.engine.logdir import LogDir, Partition
-from kafkatool.engine.partitions import NamedPartition
 from kafkatool.engine.read_subject import Limits, Subject
 from kafkatool.engine.serve.budget import Account, memory_of
 from kafkatool.engine.visibility import LOG_END, Rule

@@ -23,9 +23,16 @@ from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
 from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.batches.seek import sibling_file
-from kafkatool.engine.extent import last_indexed_position
+from kafkatool.engine.directory.extent import last_indexed_position
+from kafkatool.engine.directory.log_dir import (
+    LogDir,
+    Partition,
+    Problem,
+    Segment,
+    read_log_dir,
+    read_partition,
+)
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.logdir import LogDir, Partition, Problem, Segment, read_log_dir, read_partition
 from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.engine.serve.segments import FoundBatch, ServedSegment
 from kafkatool.engine.transactions import Transactions, open_at

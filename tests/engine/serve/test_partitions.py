@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.logdir import read_log_dir
 from kafkatool.engine.serve.partitions import OutOfRangeError, ServedPartition, Serving
 from kafkatool.engine.serve.segments import DamagedError
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch

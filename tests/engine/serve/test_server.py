@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.partitions import find_partitions
-from kafkatool.engine.paths import expand
 from kafkatool.engine.serve.answers import Answers, Identity
 from kafkatool.engine.serve.budget import Budget, NoRoom, Share
 from kafkatool.engine.serve.catalog import Choice, make_catalog

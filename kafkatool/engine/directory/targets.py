@@ -11,10 +11,10 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kafkatool.engine.directory.named_file import READABLE, identify
 from kafkatool.engine.files.object_storage import absolute_path, is_remote, real_path, scan_directory, status
 from kafkatool.engine.files.source import Guest, file_type, read_small_file
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.named_file import READABLE, identify
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, NamedFile, kind_of

@@ -6,10 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kafkatool.engine.files.object_storage import absolute_path, normal_path
-from kafkatool.engine.files.source import Guest
-from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
-from kafkatool.engine.logdir import (
+from kafkatool.engine.directory.log_dir import (
     LogDir,
     Partition,
     PartitionState,
@@ -18,8 +15,11 @@ from kafkatool.engine.logdir import (
     read_log_dir,
     read_partition,
 )
-from kafkatool.engine.named_file import SEGMENT_FILES
-from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.named_file import SEGMENT_FILES
+from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.files.object_storage import absolute_path, normal_path
+from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafkatool.engine.logdir import LogDir, Partition, PartitionState, data_group, unique_files
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, data_group, unique_files
 
 GROUPS = ("log", "index", "state", "leftover", "unknown")
 _BLOCK = 512

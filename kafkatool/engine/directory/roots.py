@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kafkatool.engine.directory.targets import Target, expand
 from kafkatool.engine.files.object_storage import absolute_path
-from kafkatool.engine.paths import Target, expand
 from kafkatool.errors import UsageError
 
 _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from kafkatool.engine.batches.seek import Range
-from kafkatool.engine.paths import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of
 from kafkatool.format.names import FileState, parse_partition_directory

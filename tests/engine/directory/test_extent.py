@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import extent as extent_module
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.extent import Extent, partition_extent, segment_extent
+from kafkatool.engine.directory import extent as extent_module
+from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
+from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.files.source import FileSource, Guest, Source
-from kafkatool.engine.logdir import Segment, read_partition
 from kafkatool.format.batch import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from kafkatool.format.offset_index import OffsetEntry

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.paths import (
+from kafkatool.engine.directory.targets import (
     Expansion,
     FileTarget,
     LogDirTarget,

@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.directory.locate import Action, Search, search_in
+from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.locate import Action, Search, search_in
-from kafkatool.engine.logdir import read_partition
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.time_index import TimeEntry

@@ -17,8 +17,8 @@ from typing import TypeVar
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.batches.seek import sibling_file
+from kafkatool.engine.directory.log_dir import Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.logdir import Partition, Segment
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.logdir import (
+from kafkatool.engine.directory.log_dir import (
     PartitionState,
     Problem,
     SegmentState,
@@ -17,7 +17,7 @@ from kafkatool.engine.logdir import (
     read_partition,
     unique_files,
 )
-from kafkatool.engine.paths import FileTarget
+from kafkatool.engine.directory.targets import FileTarget
 from kafkatool.errors import KafkatoolError
 from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_log_dir, write_partition, write_segment
 
@@ -120,7 +120,7 @@ def test_a_partition_that_vanishes_while_we_walk_is_left_out(
             raise FileNotFoundError(2, "No such file or directory", path)
         return real(path)
 
-    monkeypatch.setattr("kafkatool.engine.logdir.os.scandir", scandir)
+    monkeypatch.setattr("kafkatool.engine.directory.log_dir.os.scandir", scandir)
     found = read_log_dir(str(log_dir))
     assert len(found.partitions) == 4
     assert found.problems == [Problem(str(log_dir / "orders-2"), "vanished", vanished=True)]
@@ -137,7 +137,7 @@ def test_a_partition_that_may_not_be_read_is_a_problem(
             raise PermissionError(13, "Permission denied", path)
         return real(path)
 
-    monkeypatch.setattr("kafkatool.engine.logdir.os.scandir", scandir)
+    monkeypatch.setattr("kafkatool.engine.directory.log_dir.os.scandir", scandir)
     assert read_log_dir(str(log_dir)).problems == [Problem(str(log_dir / "orders-2"), "Permission denied")]
 
 

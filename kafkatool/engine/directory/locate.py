@@ -18,9 +18,9 @@ from enum import StrEnum
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.extent import segment_extent
+from kafkatool.engine.directory.extent import segment_extent
+from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.files.source import Guest, Source, open_source, read_small_file
-from kafkatool.engine.logdir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, offset_index, time_index
 from kafkatool.format.batch import BatchHeader

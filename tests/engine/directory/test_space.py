@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafkatool.engine.logdir import read_log_dir
-from kafkatool.engine.space import account, mount_point, open_deleted_files
+from kafkatool.engine.directory.log_dir import read_log_dir
+from kafkatool.engine.directory.space import account, mount_point, open_deleted_files
 from tests.engine.disk import write_log_dir, write_segment
 
 

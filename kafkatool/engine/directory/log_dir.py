@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
+from kafkatool.engine.directory.targets import FileTarget
 from kafkatool.engine.files.object_storage import absolute_path, exists, scan_directory, status
 from kafkatool.engine.files.source import Guest, file_type, read_small_file
-from kafkatool.engine.paths import FileTarget
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint
