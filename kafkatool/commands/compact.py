@@ -285,7 +285,7 @@ class _Work:
     def _gather_evidence(self, home: Home, named: NamedPartition) -> None:
         """Remember what it is compacted from; the checkpoint as it is now, others may be applied already."""
         from kafkatool.engine.compaction.placing import CLEANER_CHECKPOINT
-        from kafkatool.engine.evidence import gather_evidence
+        from kafkatool.engine.plan.evidence import gather_evidence
 
         self._evidence = gather_evidence(
             home.log_dir, [named.partition], with_content=self._plan.apply
@@ -324,8 +324,8 @@ class _Work:
     @contextmanager
     def _work_directory(self, home: Home, name: str) -> Iterator[str | None]:
         """Where passes write: where the copy is wanted, or beside the log directory."""
-        from kafkatool.engine.plan import new_run_id, refuse_backup_dir
-        from kafkatool.engine.work_directory import work_directory
+        from kafkatool.engine.plan.steps import new_run_id, refuse_backup_dir
+        from kafkatool.engine.plan.work_directory import work_directory
 
         if self._how.write_to is not None:
             refuse_backup_dir(self._how.write_to, home.path)

@@ -12,7 +12,7 @@ from kafkatool.commands.render import Format, Talk
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.plan import Applying
+    from kafkatool.engine.plan.steps import Applying
 
 ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
 OfflineOpt = Annotated[
@@ -50,7 +50,7 @@ class ChangeOptions:
     undo: UndoOpt = None
 
     def applying(self, now_ms: int) -> Applying:
-        from kafkatool.engine.plan import Applying
+        from kafkatool.engine.plan.steps import Applying
 
         return Applying(now_ms, self.offline, self.backup_dir)
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.journal import Journal
-    from kafkatool.engine.plan import Applying, Plan, Step
-    from kafkatool.engine.plans_in_order import PlanAsk
+    from kafkatool.engine.plan.in_order import PlanAsk
+    from kafkatool.engine.plan.journal import Journal
+    from kafkatool.engine.plan.steps import Applying, Plan, Step
     from kafkatool.engine.topic_settings import NumberSettings
 
 _Plan = TypeVar("_Plan")
@@ -72,7 +72,7 @@ def write_row(out: Rows, row: Row, fmt: Format) -> None:
 def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     """The whole plan in one row, with what it needs and what was done."""
     from kafkatool.engine.files.disk import Disk
-    from kafkatool.engine.plan import rooms
+    from kafkatool.engine.plan.steps import rooms
 
     room = rooms(plan, Disk(), how.backup_dir)[0]
     return {
@@ -98,8 +98,8 @@ def conclude(
     warns_of_unmarking: bool = True,
 ) -> None:
     """Apply a plan if that is wanted, and say what was done or would be needed."""
-    from kafkatool.engine.applying import disk_for
-    from kafkatool.engine.plan import refuse_if_unsafe
+    from kafkatool.engine.plan.applying import disk_for
+    from kafkatool.engine.plan.steps import refuse_if_unsafe
 
     journal = None
     row = plan_row(plan, how, None)
@@ -120,7 +120,7 @@ def conclude(
 
 def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
     from kafkatool.commands.stopping import Stopping
-    from kafkatool.engine.applying import Stopped, apply, disk_for, outside_of, undo_command
+    from kafkatool.engine.plan.applying import Stopped, apply, disk_for, outside_of, undo_command
 
     try:
         with (
@@ -139,10 +139,10 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
 
 def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
     """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
-    from kafkatool.engine.applying import disk_for
     from kafkatool.engine.files.lock import hold_lock, refuse_if_in_use
-    from kafkatool.engine.plan import Plan
-    from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
+    from kafkatool.engine.plan.applying import disk_for
+    from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
+    from kafkatool.engine.plan.steps import Plan
 
     looked_at = [named.partition.path for named in home.partitions]
     left = find_leftovers(home.path, looked_at, how.backup_dir)
@@ -185,7 +185,7 @@ def plans_of(
     leave: Callable[[str, object], None],
 ) -> list[_Plan]:
     """What is planned for each partition; `leave` is told of those for which nothing can be, and why."""
-    from kafkatool.engine.plans_in_order import plan_in_order
+    from kafkatool.engine.plan.in_order import plan_in_order
 
     done = []
     with speak.progress("reading", sum(ask.bytes_to_read for ask in asks)) as advance:
@@ -198,7 +198,7 @@ def plans_of(
 
 
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
-    from kafkatool.engine.applying import outside_of, undo_command
+    from kafkatool.engine.plan.applying import outside_of, undo_command
 
     count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
     if journal is not None:
@@ -221,9 +221,9 @@ class UndoRequest:
 
 def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
     """Show what a journal leads back to, and do it with --apply."""
-    from kafkatool.engine.journal import read_journal
-    from kafkatool.engine.plan import remove
-    from kafkatool.engine.undo import disk_for_undo, plan_undo
+    from kafkatool.engine.plan.journal import read_journal
+    from kafkatool.engine.plan.steps import remove
+    from kafkatool.engine.plan.undo import disk_for_undo, plan_undo
 
     journal = read_journal(request.journal, request.outside)
     if journal.command != request.command:
@@ -250,8 +250,8 @@ def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
 
 def _undo(journal: Journal, request: UndoRequest, speak: Talk) -> int:
     from kafkatool.commands.stopping import Stopping
-    from kafkatool.engine.applying import Stopped
-    from kafkatool.engine.undo import disk_for_undo, undo
+    from kafkatool.engine.plan.applying import Stopped
+    from kafkatool.engine.plan.undo import disk_for_undo, undo
 
     try:
         with Stopping(speak) as stop:

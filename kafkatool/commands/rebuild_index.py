@@ -121,7 +121,7 @@ class _Work:
 
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
         from kafkatool.commands.plan_rows import conclude, name_leftovers, step_row, write_row
-        from kafkatool.engine.evidence import gather_evidence
+        from kafkatool.engine.plan.evidence import gather_evidence
         from kafkatool.engine.rebuild import as_plan
 
         how = self._plan.applying(self._now_ms)

@@ -154,7 +154,7 @@ class _Work:
         )
         from kafkatool.engine.broker_dirs import siblings
         from kafkatool.engine.broker_start import BrokerStart
-        from kafkatool.engine.evidence import gather_evidence
+        from kafkatool.engine.plan.evidence import gather_evidence
         from kafkatool.engine.recover import as_plan
         from kafkatool.engine.start_checks import check_start
 

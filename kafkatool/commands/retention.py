@@ -20,10 +20,10 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home, NamedPartition
-    from kafkatool.engine.evidence import Evidence
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.plan import Plan
+    from kafkatool.engine.plan.evidence import Evidence
+    from kafkatool.engine.plan.steps import Plan
     from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_free import Way
     from kafkatool.engine.retention_logs import Judged
@@ -266,7 +266,7 @@ class _Work:
 
     def _evidence(self, home: Home) -> Evidence:
         from kafkatool.commands.plan_rows import name_leftovers
-        from kafkatool.engine.evidence import gather_evidence
+        from kafkatool.engine.plan.evidence import gather_evidence
 
         how = self._plan.applying(self._now_ms)
         name_leftovers(home, how, self._talk, do_apply=self._plan.apply)

@@ -23,7 +23,7 @@ from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.files.lock import CLEAN_MARKER, hold_lock, refuse_if_in_use
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.plan import drop_clean_marker
+from kafkatool.engine.plan.steps import drop_clean_marker
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint

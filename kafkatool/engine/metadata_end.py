@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kafkatool.engine.cluster_view import ClusterView
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir
 from kafkatool.engine.files.object_storage import is_remote
-from kafkatool.engine.journal import journals_in
+from kafkatool.engine.plan.journal import journals_in
 from kafkatool.format import kinds
 
 LATE_MS = 60_000

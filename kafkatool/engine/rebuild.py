@@ -23,7 +23,7 @@ from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment, Se
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
-from kafkatool.engine.plan import Plan, Step, write
+from kafkatool.engine.plan.steps import Plan, Step, write
 from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.errors import FormatError
 from kafkatool.format import kinds, offset_index, time_index, txn_index

@@ -28,7 +28,8 @@ from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.plan import NewEnd, Plan
+from kafkatool.engine.plan.steps import NewEnd, Plan
+from kafkatool.engine.plan.virtual import VirtualDirectory
 from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
 from kafkatool.engine.recover_lookup import SegmentLookup
 from kafkatool.engine.recover_mending import mend_logs
@@ -44,7 +45,6 @@ from kafkatool.engine.recover_result import (
 )
 from kafkatool.engine.recover_segments import load_segments, recover_from_the_recovery_point
 from kafkatool.engine.recover_truncation import make_empty_segment, start_anew_at
-from kafkatool.engine.virtual import VirtualDirectory
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file

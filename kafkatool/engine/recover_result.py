@@ -9,8 +9,8 @@ from kafkatool.engine.batches.mending import BatchMend
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import ByteRange, Source
 from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.plan import Step, Stretch
-from kafkatool.engine.virtual import Unreadable, VirtualDirectory
+from kafkatool.engine.plan.steps import Step, Stretch
+from kafkatool.engine.plan.virtual import Unreadable, VirtualDirectory
 from kafkatool.format.java_text import parse_long
 from kafkatool.format.names import segment_file
 from kafkatool.format.release import NEWEST, Release

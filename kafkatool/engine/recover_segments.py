@@ -7,7 +7,8 @@ from collections.abc import Callable
 from kafkatool.engine.accounting import IndexAccounting, IndexFull, InvalidOffset
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.plan import Stretch
+from kafkatool.engine.plan.steps import Stretch
+from kafkatool.engine.plan.virtual import Unreadable
 from kafkatool.engine.recover_producers import Producers, rebuild_producers
 from kafkatool.engine.recover_result import (
     INDEXES,
@@ -20,7 +21,6 @@ from kafkatool.engine.recover_result import (
 from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.segment_bases import bases_of
-from kafkatool.engine.virtual import Unreadable
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import HEADER_SIZE, MAX_INT32

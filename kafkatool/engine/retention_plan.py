@@ -19,7 +19,7 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.directory.log_dir import FileEntry, Partition
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.plan import NewEnd, Plan, Step, purge, remove, rename, write
+from kafkatool.engine.plan.steps import NewEnd, Plan, Step, purge, remove, rename, write
 from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.retention import Decision
 from kafkatool.engine.retention_logs import Judged

@@ -3,7 +3,7 @@
 A child of the test runs the command and is killed with SIGKILL before its k-th operation. Then, as chance has
 it: the journal is undone, the undo is killed as well and repeated, the command is run again, and the journals
 of all runs are undone in any order. In the end every name, byte, time and mode is as it was. What a power cut
-does beyond that is for the fake disk of `tests/engine/test_plan.py`.
+does beyond that is for the fake disk of `tests/engine/plan/test_steps.py`.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def test_what_changed_between_plan_and_lock_is_refused(
             log.write(b"acknowledged")
         return hold(*given)
 
-    monkeypatch.setattr("kafkatool.engine.applying.hold_locks", changed)
+    monkeypatch.setattr("kafkatool.engine.plan.applying.hold_locks", changed)
     before = {name: data for name, (data, _mtime, _mode) in tree(root).items()}
     done = run(*case.arguments(root))
     assert done.exit_code == 5, done.stderr

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
 from kafkatool.engine.config import TopicConfig
@@ -16,7 +15,8 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import records
-from kafkatool.engine.plan import Applying
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.steps import Applying
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 
 GUEST = Guest(cache_keep=True)

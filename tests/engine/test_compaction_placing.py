@@ -9,16 +9,16 @@ from random import Random
 
 import pytest
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Compacted, Work, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.journal import read_journal
-from kafkatool.engine.plan import Applying, Plan
-from kafkatool.engine.undo import undo
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.journal import read_journal
+from kafkatool.engine.plan.steps import Applying, Plan
+from kafkatool.engine.plan.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import Codec
 from kafkatool.format.checkpoint import read_offset_checkpoint

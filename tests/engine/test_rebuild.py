@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.batches.damage import FindingClass
 from kafkatool.engine.directory.log_dir import PartitionState, read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.plan import Applying
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, plan_rebuild
 from kafkatool.engine.topic_settings import setting, topic_settings
 from kafkatool.format.names import parse_partition_directory, segment_file

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.journal import read_journal
-from kafkatool.engine.plan import Applying
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.journal import read_journal
+from kafkatool.engine.plan.steps import Applying
+from kafkatool.engine.plan.undo import undo
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovered, Recovering
 from kafkatool.engine.salvage import salvage
-from kafkatool.engine.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
 from kafkatool.format.names import segment_file

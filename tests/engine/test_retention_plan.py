@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.journal import read_journal
-from kafkatool.engine.plan import Applying
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.journal import read_journal
+from kafkatool.engine.plan.steps import Applying
+from kafkatool.engine.plan.undo import plan_undo, undo
 from kafkatool.engine.retention import Decision, LogFacts, TimeSource
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.retention_forecast import forecast, ingest_rate
@@ -21,7 +22,6 @@ from kafkatool.engine.retention_free import changes_that_free
 from kafkatool.engine.retention_logs import Judged, Judging, judge
 from kafkatool.engine.retention_plan import plan_deletion, plan_purge, refuse_guesses
 from kafkatool.engine.settings import Sources
-from kafkatool.engine.undo import plan_undo, undo
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import pytest
 
-from kafkatool.engine.applying import apply
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import find_brokers
@@ -22,7 +21,8 @@ from kafkatool.engine.doctor.examination import Asked, examine
 from kafkatool.engine.doctor.symptoms import Loss
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.plan import Applying
+from kafkatool.engine.plan.applying import apply
+from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover import as_plan, plan_recover
 from kafkatool.engine.recover_result import Recovered, Recovering
 from kafkatool.engine.start_checks import check_start

@@ -19,7 +19,7 @@ from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.plan import Plan, Step, Stretch, remove, rename, write
+from kafkatool.engine.plan.steps import Plan, Step, Stretch, remove, rename, write
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from kafkatool.format.names import segment_file

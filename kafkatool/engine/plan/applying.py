@@ -16,13 +16,13 @@ from contextlib import suppress
 from typing import Protocol
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.evidence import SMALL
 from kafkatool.engine.files.copying import content_of, copy_content, keep_copy
 from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.files.lock import hold_locks
 from kafkatool.engine.files.owners import ConfinedDisk
 from kafkatool.engine.files.source import file_type
-from kafkatool.engine.journal import (
+from kafkatool.engine.plan.evidence import SMALL
+from kafkatool.engine.plan.journal import (
     Found,
     JournalWriter,
     Move,
@@ -34,7 +34,7 @@ from kafkatool.engine.journal import (
     kept_suffix,
     temporary_name,
 )
-from kafkatool.engine.plan import (
+from kafkatool.engine.plan.steps import (
     Action,
     Applying,
     Plan,

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.applying import Names, Never, Stop, Stopped, undo_command
 from kafkatool.engine.files.copying import Looks, are_same, content_of, keep_copy
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.lock import hold_locks, refuse_if_in_use
 from kafkatool.engine.files.owners import ConfinedDisk
-from kafkatool.engine.journal import (
+from kafkatool.engine.plan.applying import Names, Never, Stop, Stopped, undo_command
+from kafkatool.engine.plan.journal import (
     Found,
     Journal,
     JournalWriter,
@@ -30,7 +30,7 @@ from kafkatool.engine.journal import (
     journals_in,
     kept_suffix,
 )
-from kafkatool.engine.plan import Action, drop_clean_marker, existing
+from kafkatool.engine.plan.steps import Action, drop_clean_marker, existing
 from kafkatool.errors import KafkatoolError, Refused
 
 # What a volume of another kind may round times to.

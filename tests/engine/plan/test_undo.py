@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import plan as plans
-from kafkatool.engine.applying import apply, disk_for, undo_command
 from kafkatool.engine.directory.log_dir import read_log_dir
-from kafkatool.engine.evidence import gather_evidence
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.lock import broker_is_alive, hold_lock, lock_holder
 from kafkatool.engine.files.owners import ConfinedDisk, Owner, acting_as
-from kafkatool.engine.journal import read_journal
-from kafkatool.engine.plan import Applying, Plan, Stretch
-from kafkatool.engine.plan_leftovers import find_leftovers, remove_waste
-from kafkatool.engine.undo import disk_for_undo, plan_undo, undo
-from kafkatool.engine.work_directory import work_directory
+from kafkatool.engine.plan.applying import apply, disk_for, undo_command
+from kafkatool.engine.plan.evidence import gather_evidence
+from kafkatool.engine.plan.journal import read_journal
+from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
+from kafkatool.engine.plan.steps import Applying, Plan, Stretch
+from kafkatool.engine.plan.steps import steps as plans
+from kafkatool.engine.plan.undo import disk_for_undo, plan_undo, undo
+from kafkatool.engine.plan.work_directory import work_directory
 from kafkatool.errors import KafkatoolError, Refused
 from tests.log_dirs import locked, read_tree
 
@@ -101,7 +101,7 @@ class KilledBeforeTheFirstStage(Disk):
 
 def killed_before_its_first_stage(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A journal that no stage followed, with its temporary files."""
-    from kafkatool.engine.journal import JournalWriter
+    from kafkatool.engine.plan.journal import JournalWriter
 
     def die(*_: object) -> None:
         raise Killed

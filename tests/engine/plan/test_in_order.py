@@ -9,7 +9,7 @@ import pytest
 
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.plans_in_order import Planned, plan_in_order
+from kafkatool.engine.plan.in_order import Planned, plan_in_order
 from kafkatool.errors import KafkatoolError, Truncated
 
 BYTES = 100

@@ -30,7 +30,7 @@ from typing import Any
 
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.lock import LOCK_FILE
-from kafkatool.engine.plan import Action, Plan, Step
+from kafkatool.engine.plan.steps import Action, Plan, Step
 from kafkatool.errors import KafkatoolError, Refused
 from kafkatool.format.kinds import BY_NAME, parse_kept_name
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import ByteRange, Guest, Source, open_source, without_hole
-from kafkatool.engine.plan import Content, Step, Stretch, remove, rename, write
+from kafkatool.engine.plan.steps import Content, Step, Stretch, remove, rename, write
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from kafkatool.engine.evidence import Evidence
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, refuse_if_in_use
+from kafkatool.engine.plan.evidence import Evidence
 from kafkatool.errors import Refused
 
 GO_ON = "run the same command again"

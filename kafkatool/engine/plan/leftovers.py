@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.advice.table import Placeholder
-from kafkatool.engine.applying import undo_command
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
-from kafkatool.engine.work_directory import left_work_directories, remove_work_directory
+from kafkatool.engine.plan.applying import undo_command
+from kafkatool.engine.plan.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
+from kafkatool.engine.plan.work_directory import left_work_directories, remove_work_directory
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.kinds import parse_kept_name
 
