@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import BatchHeader, Codec, NewRecord, seal, write_batch
 from kafkatool.format.kernel import loops

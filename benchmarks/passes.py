@@ -178,7 +178,7 @@ def rebuild(paths: list[str]) -> Callable[[], None]:
 
     partitions = sorted({os.path.dirname(path) for path in paths})
     guest = Guest(cache_keep=True)
-    import kafkatool.engine.index_runs  # noqa: F401
+    import kafkatool.engine.broker.run_accounting  # noqa: F401
 
     def run() -> None:
         for directory in partitions:

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Sample
+from kafkatool.engine.broker.derived_files import index_segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.indexing import index_segment
 from tests.kafka.broker import Broker
 from tests.kafka.peers import NEWEST
 

@@ -28,8 +28,8 @@ import psutil
 from benchmarks.data import WIDE, Inputs
 from benchmarks.measure import Program, Runner, Sample
 from benchmarks.recovery import TOPIC, MeasuredBroker
+from kafkatool.engine.broker.derived_files import index_segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.indexing import index_segment
 from kafkatool.format.batch import HEADER_SIZE, read_header
 from kafkatool.format.protocol.apis import BY_NAME
 from kafkatool.format.protocol.frames import write_request

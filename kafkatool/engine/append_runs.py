@@ -14,7 +14,7 @@ from kafkatool.format.kernel import loops
 from kafkatool.format.primitives import Buffer
 
 if TYPE_CHECKING:
-    from kafkatool.engine.index_runs import RunColumns
+    from kafkatool.engine.broker.run_accounting import RunColumns
     from kafkatool.engine.log import Log
 
 _FEWEST = 8
@@ -35,7 +35,7 @@ def plain_run(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> PlainRu
     if end != len(data) or count < _FEWEST or last > MAX_INT32 + log.active.base_offset:
         return None
     from kafkatool.engine.batches.scan import Run
-    from kafkatool.engine.index_runs import read_run
+    from kafkatool.engine.broker.run_accounting import read_run
 
     segment = log.active
     run = Run(segment.size, data, 0, end, count)  # type: ignore[arg-type]  # any buffer does, as columns

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kafkatool.engine.bench_place import Place
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
+from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.log import Log, LogParts, no_jitter
 from kafkatool.engine.log_reading import offset_for_time, read
-from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.format.batch import NewRecord, write_batch

@@ -22,13 +22,18 @@ from typing import NamedTuple
 
 from kafkatool.engine.append_runs import plain_run
 from kafkatool.engine.batches.records import first_offset
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
+from kafkatool.engine.broker.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch
+from kafkatool.engine.broker.refusals import (
+    InvalidRecord,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+    UnexpectedOffset,
+)
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.producer_rebuild import rebuild_producers
-from kafkatool.engine.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch
-from kafkatool.engine.refusals import InvalidRecord, OffsetOutOfRange, RecordListTooLarge, UnexpectedOffset
 from kafkatool.engine.segment import NewBatch, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.engine.validation import LeaderValidation, check_epochs, check_for_follower, split_batches

@@ -14,18 +14,18 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.batches.scan import scan
+from kafkatool.engine.broker.index_accounting import IndexAccounting, InvalidOffset
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
+from kafkatool.engine.broker.producer_state import ProducerStates
+from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.leftovers import resolve_leftovers
 from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
 from kafkatool.engine.producer_rebuild import rebuild_producers, take_empty_snapshots
-from kafkatool.engine.producer_state import ProducerStates
-from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.engine.split import split_segment

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kafkatool.engine.batches.records import Header, first_offset, records_of
+from kafkatool.engine.broker.refusals import OffsetOutOfRange
 from kafkatool.engine.log import Log
-from kafkatool.engine.refusals import OffsetOutOfRange
 from kafkatool.engine.segment import LOG, FoundBatch, Segment
 from kafkatool.engine.validation import split_batches
 from kafkatool.format.batch import BatchHeader

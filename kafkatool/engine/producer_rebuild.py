@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.segment import Segment
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.format.batch import BatchHeader

@@ -9,9 +9,9 @@ import numpy as np
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.refusals import LogRefusal
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index
 from kafkatool.format.batch import BatchHeader, read_header

@@ -19,12 +19,12 @@ from operator import sub
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.index_file import index_limit
+from kafkatool.engine.broker.derived_files import DEFAULT_INTERVAL, Claims, Indexed, index_segment
+from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment, SegmentState
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.indexing import DEFAULT_INTERVAL, Claims, Indexed, index_segment
 from kafkatool.engine.plan.steps import Plan, Step, write
-from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.errors import FormatError
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.names import FileState, segment_file

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from kafkatool.engine.batches.bit_flips import described_as_flip
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import scan
-from kafkatool.engine.checkpoint_effects import Effect, is_only_a_number_wrong
+from kafkatool.engine.broker.checkpoint_effects import Effect, is_only_a_number_wrong
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.plan.steps import NewEnd, Plan

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.mending import BatchMend
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.files.source import ByteRange, Source
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.plan.steps import Step, Stretch
 from kafkatool.engine.plan.virtual import Unreadable, VirtualDirectory
 from kafkatool.format.java_text import parse_long

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkatool.engine.accounting import IndexAccounting, IndexFull, InvalidOffset
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull, InvalidOffset
+from kafkatool.engine.broker.refusals import LogRefusal
+from kafkatool.engine.broker.segment_bases import bases_of
+from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.plan.steps import Stretch
 from kafkatool.engine.plan.virtual import Unreadable
@@ -18,9 +21,6 @@ from kafkatool.engine.recover_result import (
     offset_in_name,
     unreadable_in,
 )
-from kafkatool.engine.recovery import OffsetOverflow, RecoveredSegment, recover_segment
-from kafkatool.engine.refusals import LogRefusal
-from kafkatool.engine.segment_bases import bases_of
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import HEADER_SIZE, MAX_INT32

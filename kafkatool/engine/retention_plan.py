@@ -16,11 +16,11 @@ from itertools import zip_longest
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.directory.log_dir import FileEntry, Partition
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.plan.steps import NewEnd, Plan, Step, purge, remove, rename, write
-from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.retention import Decision
 from kafkatool.engine.retention_logs import Judged
 from kafkatool.errors import FormatError, Refused

@@ -15,11 +15,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkatool.engine.accounting import IndexAccounting, IndexFull
 from kafkatool.engine.batches.records import Header
+from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
+from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import File, Files, replace_file
-from kafkatool.engine.refusals import CorruptMessage
 from kafkatool.format import legacy, offset_index, time_index, txn_index
 from kafkatool.format.batch import (
     HEADER,
@@ -39,7 +39,7 @@ from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
-    from kafkatool.engine.index_runs import RunColumns
+    from kafkatool.engine.broker.run_accounting import RunColumns
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX = "log", "index", "timeindex", "txnindex"
 EXTENSIONS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
@@ -290,7 +290,7 @@ class Segment:
 
     def append_run(self, data: Buffer, run: RunColumns) -> None:
         """The same for plain batches that are known as columns."""
-        from kafkatool.engine.index_runs import add_run
+        from kafkatool.engine.broker.run_accounting import add_run
 
         offset_entries, time_entries = add_run(run, self.accounting)
         self._new_offset_entries += offset_entries

@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Iterable
 
+from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.disk import Files, write_file
-from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.errors import FormatError
 from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot

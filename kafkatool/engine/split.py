@@ -14,11 +14,11 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.segment_bases import bases_of
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
-from kafkatool.engine.segment_bases import bases_of
 from kafkatool.engine.snapshots import Snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index

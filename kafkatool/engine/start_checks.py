@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
+from kafkatool.engine.broker.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
+from kafkatool.engine.broker.owner_checks import holds_metadata, owner_problems
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_whole_file
-from kafkatool.engine.owner_checks import holds_metadata, owner_problems
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint

@@ -14,10 +14,10 @@ import numpy as np
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.broker.producer_state import read_marker
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.open_transactions import producer_snapshots
-from kafkatool.engine.producer_state import read_marker
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns

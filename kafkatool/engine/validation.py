@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kafkatool.engine.batches.records import Header, read_legacy_record, records_of
-from kafkatool.engine.config import TopicConfig
-from kafkatool.engine.producer_state import Origin
-from kafkatool.engine.refusals import (
+from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
     OffsetsOutOfOrder,
 )
+from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.segment import NewBatch
 from kafkatool.errors import FormatError, Truncated
 from kafkatool.format import batch as batch_format

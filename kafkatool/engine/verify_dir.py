@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect, consequence_of
-from kafkatool.engine.directory.log_dir import FileEntry, LogDir
-from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.owner_checks import (
+from kafkatool.engine.broker.checkpoint_effects import CHECKPOINTS, Effect, consequence_of
+from kafkatool.engine.broker.owner_checks import (
     OwnerProblem,
     holds_metadata,
     owner_file_problem,
     same_directory_ids,
     same_partitions,
 )
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir
+from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.verify_state import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds

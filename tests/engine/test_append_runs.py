@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from kafkatool.engine import append_runs, log
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log_loading import open_log
-from kafkatool.engine.refusals import LogRefusal
 from kafkatool.engine.segment import Segment
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import segment_file

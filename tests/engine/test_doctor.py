@@ -15,7 +15,7 @@ import pytest
 
 from kafkatool.commands.doctor_rows import verdict_text
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.directory.space import Mount
 from kafkatool.engine.directory.targets import LogDirTarget

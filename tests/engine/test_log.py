@@ -8,14 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.config import read_config
-from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.leftovers import Unfinished
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import Isolation, read, records
-from kafkatool.engine.producer_state import Origin
-from kafkatool.engine.refusals import (
+from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
     InvalidTxnState,
@@ -23,6 +17,12 @@ from kafkatool.engine.refusals import (
     OffsetsOutOfOrder,
     RecordListTooLarge,
 )
+from kafkatool.engine.config import read_config
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.leftovers import Unfinished
+from kafkatool.engine.log import Log
+from kafkatool.engine.log_loading import Opening, open_log
+from kafkatool.engine.log_reading import Isolation, read, records
 from kafkatool.engine.split import NotSplittable
 from kafkatool.format.batch import (
     CONTROL_MASK,

@@ -20,14 +20,14 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine import leftovers, log, log_loading, producer_rebuild, segment, snapshots, split
-from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.flusher import Flusher
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import read
-from kafkatool.engine.producer_state import ProducerStates, state_batch
 from kafkatool.engine.segment import EXTENSIONS, LOG
 from kafkatool.engine.validation import split_batches
 from kafkatool.errors import KafkatoolError

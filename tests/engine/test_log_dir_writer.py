@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.config import read_config
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk, Files
@@ -20,7 +21,6 @@ from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import LogDirWriter, open_log_dir
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import records
-from kafkatool.engine.refusals import LogRefusal
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import Release

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kafkatool.engine.batches.records import first_offset, records_of
+from kafkatool.engine.broker.refusals import OffsetOutOfRange, UnexpectedOffset
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
 from kafkatool.engine.log_reading import offset_for_time, read, records
-from kafkatool.engine.refusals import OffsetOutOfRange, UnexpectedOffset
 from kafkatool.engine.validation import split_batches
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper

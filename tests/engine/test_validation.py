@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.config import read_config
-from kafkatool.engine.producer_state import Origin
-from kafkatool.engine.refusals import (
+from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
     LogRefusal,
     MessageTooLarge,
 )
+from kafkatool.engine.config import read_config
 from kafkatool.engine.validation import LeaderValidation, split_batches
 from kafkatool.format.batch import (
     CONTROL_MASK,

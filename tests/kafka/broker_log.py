@@ -6,12 +6,12 @@ import base64
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkatool.engine import refusals
+from kafkatool.engine.broker import refusals
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.refusals import LogRefusal
 from tests.engine.test_log_fixtures import content
 from tests.kafka.java_client import JavaServant
 

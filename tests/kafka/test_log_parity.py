@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import refusals
+from kafkatool.engine.broker import refusals
+from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import open_log_dir
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.log_reading import Isolation, offset_for_time, records
-from kafkatool.engine.producer_state import Origin
-from kafkatool.engine.refusals import LogRefusal
 from kafkatool.format.batch import (
     CONTROL_MASK,
     HEADER_SIZE,

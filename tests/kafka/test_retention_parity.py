@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.cluster_view import read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.leader_epochs import LeaderEpochs
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.remote_copies import RemoteCopies, read_remote_copies

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkatool.engine.accounting import IndexAccounting
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.run_accounting import RunColumns, add_run
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
 from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import File, Files, write_file
-from kafkatool.engine.index_runs import RunColumns, add_run
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32
 from kafkatool.format.columns import BatchColumns, Column

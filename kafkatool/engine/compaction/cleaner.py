@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kafkatool.engine.accounting import IndexFull, InvalidOffset
+from kafkatool.engine.broker.index_accounting import IndexFull, InvalidOffset
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
 from kafkatool.engine.compaction.cleaned_segment import CleanedSegment, Output, TooWide
 from kafkatool.engine.compaction.dirty_range import DirtyRange

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
+from kafkatool.engine.broker.owner_checks import holds_metadata, is_reserved_id
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.cluster_view import Replicas
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.symptoms import Symptom
 from kafkatool.engine.files.lock import CLEAN_MARKER
-from kafkatool.engine.owner_checks import holds_metadata, is_reserved_id
 from kafkatool.engine.verify_report import Finding
 from kafkatool.engine.verify_state import state_damage
 from kafkatool.format.names import METADATA_PARTITION

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.broker_start import BrokerStart
-from kafkatool.engine.checkpoint_effects import Effect
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.remedies import do_without, for_a_file, write_topic_id

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.directory.log_dir import LogDir, SegmentState
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding

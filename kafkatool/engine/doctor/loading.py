@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
+from kafkatool.engine.broker.checkpoint_effects import CHECKPOINTS, Effect
 from kafkatool.engine.broker_start import BrokerStart
-from kafkatool.engine.checkpoint_effects import CHECKPOINTS, Effect
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
 from kafkatool.engine.doctor.brokers import Broker

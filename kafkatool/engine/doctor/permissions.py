@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
+from kafkatool.engine.broker.owner_checks import holds_metadata
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir, SegmentState
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
-from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.errors import UsageError
 from kafkatool.format import kinds
 

@@ -6,10 +6,10 @@ import os
 from collections import Counter
 
 from kafkatool.engine.advice.table import Advice, Placeholder
+from kafkatool.engine.broker.owner_checks import holds_metadata
 from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.doctor.brokers import Broker
-from kafkatool.engine.owner_checks import holds_metadata
 from kafkatool.engine.start_checks import StartProblem
 from kafkatool.engine.verify_report import fetch_again
 from kafkatool.format import kinds

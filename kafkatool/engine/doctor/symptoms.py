@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.verify_report import Finding
 
 

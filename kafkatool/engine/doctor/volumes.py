@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
+from kafkatool.engine.broker.owner_checks import holds_metadata
 from kafkatool.engine.directory.log_dir import LogDir, SegmentState
 from kafkatool.engine.directory.space import find_mount, mount_point
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.symptoms import Symptom, host_finding
-from kafkatool.engine.owner_checks import holds_metadata
 
 _BLOCK = 4096
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.broker.derived_files import DEFAULT_INTERVAL, index_segment
 from kafkatool.engine.directory.extent import header_at
 from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.indexing import DEFAULT_INTERVAL, index_segment
 from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import BatchHeader

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.accounting import IndexAccounting
 from kafkatool.engine.batches.scan import scan, scan_runs
+from kafkatool.engine.broker.derived_files import Claims, Indexed, _IndexWalk
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.source import open_source
-from kafkatool.engine.indexing import Claims, Indexed, _IndexWalk
-from kafkatool.engine.producer_state import ProducerStates
 from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord, write_batch
 from kafkatool.format.producer_snapshot import ProducerState
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kafkatool.engine.accounting import NO_ENTRIES, IndexAccounting, IndexFull, InvalidOffset, NewEntries
+from kafkatool.engine.broker.index_accounting import (
+    NO_ENTRIES,
+    IndexAccounting,
+    IndexFull,
+    InvalidOffset,
+    NewEntries,
+)
 
 
 def add_all(accounting: IndexAccounting, batches: list[tuple[int, int, int]]) -> list[NewEntries]:

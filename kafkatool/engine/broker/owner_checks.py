@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafkatool.engine.checkpoint_effects import Effect
+from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from kafkatool.engine.refusals import (
+from kafkatool.engine.broker.refusals import (
     CoordinatorFenced,
     InvalidProducerEpoch,
     InvalidTxnState,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.leader_epochs import EpochEnd, LeaderEpochs
+from kafkatool.engine.broker.leader_epochs import EpochEnd, LeaderEpochs
 from kafkatool.format.checkpoint import EpochStart
 
 

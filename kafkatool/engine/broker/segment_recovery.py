@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from kafkatool.engine.accounting import IndexAccounting
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.scan import Batch
-from kafkatool.engine.leader_epochs import LeaderEpochs
-from kafkatool.engine.producer_state import ProducerStates, state_batch
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.leader_epochs import LeaderEpochs
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.offset_index import OffsetEntry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkatool.engine.producer_state import (
+from kafkatool.engine.broker.producer_state import (
     EndMarker,
     Origin,
     ProducerStates,
@@ -12,7 +12,7 @@ from kafkatool.engine.producer_state import (
     read_marker,
     state_batch,
 )
-from kafkatool.engine.refusals import (
+from kafkatool.engine.broker.refusals import (
     CoordinatorFenced,
     InvalidProducerEpoch,
     InvalidTxnState,

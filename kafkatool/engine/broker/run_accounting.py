@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.accounting import IndexAccounting
 from kafkatool.engine.batches.scan import Run
-from kafkatool.engine.producer_state import ProducerStates, SentBatch
+from kafkatool.engine.broker.index_accounting import IndexAccounting
+from kafkatool.engine.broker.producer_state import ProducerStates, SentBatch
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import (
     CONTROL_MASK,

@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkatool.engine.accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.broker.index_accounting import IndexAccounting, InvalidOffset
+from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
+from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.producer_state import ProducerStates, state_batch
-from kafkatool.engine.refusals import LogRefusal
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32, BatchHeader
@@ -24,7 +24,7 @@ from kafkatool.format.kernel import loops
 from kafkatool.format.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
-    from kafkatool.engine.index_runs import RunColumns
+    from kafkatool.engine.broker.run_accounting import RunColumns
 
 DEFAULT_INTERVAL = 4096
 _NO_LIMIT = 1 << 40
@@ -83,7 +83,7 @@ class Claims:
 
     def see_run(self, run: RunColumns) -> None:
         """Many good batches."""
-        from kafkatool.engine.index_runs import offsets_that_hold, times_that_hold
+        from kafkatool.engine.broker.run_accounting import offsets_that_hold, times_that_hold
 
         offsets = memoryview(self._offsets)[self._offset_at :]
         held = offsets_that_hold(run, offsets, self._base_offset, self._last_offset)
@@ -160,7 +160,7 @@ class _IndexWalk:
                 self.found.time_entries += time_index.write_entry(closing)
 
     def _take_run(self, run: Run) -> None:
-        from kafkatool.engine.index_runs import add_run, read_run, replay_run
+        from kafkatool.engine.broker.run_accounting import add_run, read_run, replay_run
 
         columns = read_run(run, self.accounting)
         if columns is None:

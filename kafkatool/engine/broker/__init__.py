@@ -1,0 +1,1 @@
+"""The broker's own rules, mostly pure: indexes, producers, leader epochs, what it refuses and why."""
