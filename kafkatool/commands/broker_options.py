@@ -11,9 +11,9 @@ import typer
 from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
+    from kafkatool.engine.cluster.effective_settings import Sources
     from kafkatool.engine.directory.selection import Found, Home
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.settings import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class BrokerOptions:
 
     def sources(self, home: Home, found: Found, paths: list[str], given: list[str], guest: Guest) -> Sources:
         """All that settings may come from for the partitions of one directory."""
-        from kafkatool.engine.broker_dirs import configured_brokers, node_id_of, siblings
-        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.cluster.broker_dirs import configured_brokers, node_id_of, siblings
+        from kafkatool.engine.cluster.effective_settings import Sources, parse_given, read_config_file
+        from kafkatool.engine.cluster.metadata_end import early_end
+        from kafkatool.engine.cluster.view import read_cluster_view
         from kafkatool.engine.directory.log_dir import PartitionState
         from kafkatool.engine.directory.targets import is_configuration
-        from kafkatool.engine.metadata_end import early_end
-        from kafkatool.engine.settings import Sources, parse_given, read_config_file
         from kafkatool.format.release import NEWEST, Release
 
         brokers = configured_brokers(paths)

@@ -42,9 +42,9 @@ from kafkatool.engine.cache_map import (
     named_partitions,
     reading_from,
 )
+from kafkatool.engine.cluster.group_offsets import GroupOffsets, read_group_offsets
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, Target
 from kafkatool.engine.files.residency import Cell, condensed
-from kafkatool.engine.group_offsets import GroupOffsets, read_group_offsets
 
 if TYPE_CHECKING:
     from kafkatool.commands.cache_map import _Looking

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from kafkatool.commands.compact_tasks import Told
     from kafkatool.commands.compact_telling import Asked
     from kafkatool.engine.batches.damage import Severity
+    from kafkatool.engine.cluster.effective_settings import Sources, TopicSettings
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.directory.selection import Found, Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.settings import Sources, TopicSettings
 
 EPILOG = epilog(
     {

@@ -19,16 +19,16 @@ from kafkatool.commands.compact_rows import (
 from kafkatool.commands.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
 from kafkatool.commands.setting_rows import setting_row, settings_sentence
 from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
-from kafkatool.engine.settings import Origin
+from kafkatool.engine.cluster.effective_settings import Origin
 
 if TYPE_CHECKING:
+    from kafkatool.engine.cluster.effective_settings import Setting, TopicSettings
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_life import KeyLife
     from kafkatool.engine.compaction.passes import Compacted
     from kafkatool.engine.compaction.waste import Waste
     from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.settings import Setting, TopicSettings
     from kafkatool.engine.transaction_verdicts import JudgedTransaction, TransactionVerdicts
 
 # What --apply must be sure of.

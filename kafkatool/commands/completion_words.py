@@ -97,7 +97,7 @@ def _value(parameter: Any) -> Value:
 
 
 def _settings() -> tuple[str, ...]:
-    from kafkatool.engine.config import keys_of
+    from kafkatool.engine.cluster.topic_config import keys_of
     from kafkatool.format.release import NEWEST
 
     return tuple(sorted(keys_of(NEWEST)))

@@ -82,7 +82,7 @@ class Place:
             return cls(path, None, None, segment)
         topic = named.topic
         if named.may_be_cut(name):
-            from kafkatool.engine.topic_names import real_topic_name
+            from kafkatool.engine.cluster.topic_names import real_topic_name
 
             topic = real_topic_name(directory, guest) or topic
         return cls(path, topic, named.partition, segment)

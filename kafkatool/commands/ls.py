@@ -146,6 +146,7 @@ class _Listing:
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
         from kafkatool.commands.ls_rows import Place
+        from kafkatool.engine.cluster.topic_names import restore_topic_names
         from kafkatool.engine.directory.log_dir import (
             PartitionState,
             read_files,
@@ -153,7 +154,6 @@ class _Listing:
             read_partition,
         )
         from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
-        from kafkatool.engine.topic_names import restore_topic_names
 
         known = [str(state) for state in PartitionState]
         for state in states:

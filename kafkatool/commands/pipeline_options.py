@@ -16,10 +16,10 @@ from kafkatool.errors import ExitCode
 if TYPE_CHECKING:
     from kafkatool.commands.options import CommonOptions
     from kafkatool.engine.batches.damage import Severity
+    from kafkatool.engine.cluster.effective_settings import Sources
     from kafkatool.engine.directory.selection import Found, Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.lake.run import PipelineRun, RunSummary
-    from kafkatool.engine.settings import Sources
 
 RUN_COLUMNS = (
     Column("roots", "ROOTS", Look.number),

@@ -14,13 +14,13 @@ from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
+    from kafkatool.engine.cluster.topic_settings import NumberSettings
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.plan.in_order import PlanAsk
     from kafkatool.engine.plan.journal import Journal
     from kafkatool.engine.plan.steps import Applying, Plan, Step
-    from kafkatool.engine.topic_settings import NumberSettings
 
 _Plan = TypeVar("_Plan")
 
@@ -274,9 +274,9 @@ def parse_settings(given: Sequence[str], config: str | None, known: Sequence[str
 
     Raises UsageError for a key of --set without effect here, or a value Kafka refuses.
     """
-    from kafkatool.engine.config import keys_of
-    from kafkatool.engine.settings import read_config_file, topic_name_of
-    from kafkatool.engine.topic_settings import NumberSettings
+    from kafkatool.engine.cluster.effective_settings import read_config_file, topic_name_of
+    from kafkatool.engine.cluster.topic_config import keys_of
+    from kafkatool.engine.cluster.topic_settings import NumberSettings
     from kafkatool.format.release import NEWEST
 
     of_topic, server = ({}, None) if config is None else read_config_file(config, NEWEST)

@@ -140,7 +140,7 @@ class _Work:
 
     def _all(self, home: Home, pool: Workers) -> list[Rebuilt]:
         from kafkatool.commands.plan_rows import plans_of
-        from kafkatool.engine.topic_settings import topic_settings
+        from kafkatool.engine.cluster.topic_settings import topic_settings
 
         known = topic_settings(home.path, self._guest)
         asks = [ask for named in home.partitions if (ask := self._ask(named, known)) is not None]

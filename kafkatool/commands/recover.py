@@ -28,7 +28,7 @@ from kafkatool.format.names import parse_partition_directory
 if TYPE_CHECKING:
     from kafkatool.engine.assignment import Fate
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.cluster_view import Replicas
+    from kafkatool.engine.cluster.view import Replicas
     from kafkatool.engine.directory.log_dir import Partition
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
@@ -131,7 +131,7 @@ class _Work:
         self.exit_code = ExitCode.OK
 
     def find(self, where: PathOptions) -> None:
-        from kafkatool.engine.broker_dirs import configured_brokers
+        from kafkatool.engine.cluster.broker_dirs import configured_brokers
         from kafkatool.engine.directory.selection import find_partitions
 
         expansion = where.directories()
@@ -152,8 +152,8 @@ class _Work:
             step_row,
             write_row,
         )
-        from kafkatool.engine.broker_dirs import siblings
         from kafkatool.engine.broker_start import BrokerStart
+        from kafkatool.engine.cluster.broker_dirs import siblings
         from kafkatool.engine.plan.evidence import gather_evidence
         from kafkatool.engine.recover import as_plan
         from kafkatool.engine.start_checks import check_start

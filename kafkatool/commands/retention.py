@@ -19,15 +19,15 @@ from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from kafkatool.engine.cluster.effective_settings import Sources
+    from kafkatool.engine.cluster.remote_copies import EpochOffsets
     from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.plan.evidence import Evidence
     from kafkatool.engine.plan.steps import Plan
-    from kafkatool.engine.remote_copies import EpochOffsets
     from kafkatool.engine.retention_free import Way
     from kafkatool.engine.retention_logs import Judged
-    from kafkatool.engine.settings import Sources
 
 EPILOG = epilog(
     {
@@ -131,8 +131,8 @@ class _Work:
         self._how = Judging(moment, number, at_end, remote_offset, check_times)
 
     def find(self, where: PathOptions) -> None:
+        from kafkatool.engine.cluster.remote_copies import RemoteCopies
         from kafkatool.engine.directory.selection import find_partitions
-        from kafkatool.engine.remote_copies import RemoteCopies
 
         expansion = where.directories()
         found = find_partitions(expansion.targets, self._guest)

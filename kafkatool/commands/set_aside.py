@@ -16,7 +16,7 @@ from kafkatool.errors import ExitCode, Refused, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.cluster.view import ClusterView
     from kafkatool.engine.directory.log_dir import Partition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.repair.set_aside import Moved
@@ -161,7 +161,7 @@ class _Work:
         self._is_fetched = False
 
     def _picture(self, describe: str | None, metadata: str | None) -> ClusterView:
-        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.cluster.view import read_cluster_view
         from kafkatool.engine.repair.describe_text import read_description
 
         if describe is not None and metadata is not None:

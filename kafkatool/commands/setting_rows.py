@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kafkatool.commands.render import Row, human_duration, iso_time
 
 if TYPE_CHECKING:
-    from kafkatool.engine.metadata_end import MetadataEnd
-    from kafkatool.engine.settings import Setting
+    from kafkatool.engine.cluster.effective_settings import Setting
+    from kafkatool.engine.cluster.metadata_end import MetadataEnd
 
 
 def setting_row(topic: str | None, setting: Setting) -> Row:

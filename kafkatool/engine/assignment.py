@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 
 

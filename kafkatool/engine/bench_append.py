@@ -20,7 +20,7 @@ from typing import Any
 
 from kafkatool.engine.bench_load import Batches, Load, Pool, make_pool
 from kafkatool.engine.bench_place import Place, device_written, dirty_memory
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk, DiskFile, File
 from kafkatool.engine.flusher import BackgroundFlusher
 from kafkatool.engine.jobs.histogram import Histogram

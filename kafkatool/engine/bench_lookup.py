@@ -17,7 +17,7 @@ import numpy as np
 from kafkatool.engine.bench_place import Place
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log, LogParts, no_jitter
 from kafkatool.engine.log_reading import offset_for_time, read

@@ -30,7 +30,7 @@ from kafkatool.engine.broker.refusals import (
     RecordListTooLarge,
     UnexpectedOffset,
 )
-from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.flusher import Flusher
 from kafkatool.engine.producer_rebuild import rebuild_producers

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.files.lock import CLEAN_MARKER, hold_lock, refuse_if_in_use

@@ -19,7 +19,7 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting, InvalidOff
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSegment, recover_segment
-from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.flusher import Flusher

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS, Origin, Setting
 from kafkatool.engine.retention import Limits, decide
 from kafkatool.engine.retention_held import HeldBack
 from kafkatool.engine.retention_logs import Judged
-from kafkatool.engine.settings import INTERNAL_TOPICS, Origin, Setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS
 from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.retention import Decision, SegmentFacts, decide
 from kafkatool.engine.retention_logs import Judged
-from kafkatool.engine.settings import INTERNAL_TOPICS
 from kafkatool.errors import FormatError
 
 

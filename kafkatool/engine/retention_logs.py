@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kafkatool.engine.cluster_view import Replicas
+from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS, Setting, Sources, TopicSettings
+from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies, highest_remote_offset
+from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies, highest_remote_offset
 from kafkatool.engine.retention import (
     Decision,
     Limits,
@@ -21,7 +22,6 @@ from kafkatool.engine.retention import (
     limits_of,
 )
 from kafkatool.engine.retention_facts import Reading, read_log_facts
-from kafkatool.engine.settings import INTERNAL_TOPICS, Setting, Sources, TopicSettings
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.segment_bases import bases_of
-from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
 from kafkatool.engine.snapshots import Snapshots

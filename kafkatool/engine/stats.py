@@ -15,6 +15,7 @@ from zlib import crc32
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
+from kafkatool.engine.cluster.topic_names import restore_topic_names
 from kafkatool.engine.directory.log_dir import (
     Partition,
     PartitionState,
@@ -36,7 +37,6 @@ from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.stats_by import By
 from kafkatool.engine.stats_facts import Deep, Stats
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.topic_names import restore_topic_names
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

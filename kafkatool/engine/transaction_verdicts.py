@@ -19,11 +19,16 @@ from typing import NamedTuple
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.cluster.transactional_ids import (
+    TOPIC,
+    CoordinatorState,
+    TransactionalId,
+    TransactionalIds,
+)
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.open_transactions import OpenTransaction, read_open_transactions
 from kafkatool.engine.transaction_ends import TransactionEnd, find_ends
-from kafkatool.engine.transactional_ids import TOPIC, CoordinatorState, TransactionalId, TransactionalIds
 from kafkatool.engine.verify_report import Finding
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.release import Release

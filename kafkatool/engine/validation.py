@@ -21,7 +21,7 @@ from kafkatool.engine.broker.refusals import (
     MessageTooLarge,
     OffsetsOutOfOrder,
 )
-from kafkatool.engine.config import TopicConfig
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.segment import NewBatch
 from kafkatool.errors import FormatError, Truncated
 from kafkatool.format import batch as batch_format

@@ -41,7 +41,7 @@ from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION
 
 if TYPE_CHECKING:
-    from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.cluster.view import ClusterView
     from kafkatool.engine.scrub import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
@@ -167,7 +167,7 @@ class Verification:
                     found.append(read_partition(beside, [], guest))
         if not found:
             return None
-        from kafkatool.engine.cluster_view import read_cluster_view
+        from kafkatool.engine.cluster.view import read_cluster_view
 
         return read_cluster_view(found, guest)
 

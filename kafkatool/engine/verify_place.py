@@ -21,7 +21,7 @@ from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 
 if TYPE_CHECKING:
-    from kafkatool.engine.cluster_view import ClusterView
+    from kafkatool.engine.cluster.view import ClusterView
 
 _WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
 # A metadata snapshot is batches like a log, with offsets of its own and no indexes.

@@ -13,7 +13,7 @@ from kafkatool.format.kinds import LEADER_EPOCHS
 from kafkatool.format.names import FileState, base_offset, split_state
 
 if TYPE_CHECKING:
-    from kafkatool.engine.cluster_view import Replicas
+    from kafkatool.engine.cluster.view import Replicas
 
 _OF_THE_LOG = frozenset(
     {

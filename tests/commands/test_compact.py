@@ -122,7 +122,7 @@ def test_the_state_of_transactions_is_read_only_where_one_is_open(
 
     log.put("user-0=y", pid=5, txn=True).abort(5).close()
     write_states(log.directory.parent, [state("payments-1", 5)])
-    monkeypatch.setattr("kafkatool.engine.transactional_ids.read_transactional_ids", refuse)
+    monkeypatch.setattr("kafkatool.engine.cluster.transactional_ids.read_transactional_ids", refuse)
     assert transactional_ids(str(log.directory)) == []
 
 

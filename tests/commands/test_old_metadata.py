@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
 from tests.cli import Run, run

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, open_cleanable
 from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, clean
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.compaction.key_room import KeyRoom
-from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import open_source
 from kafkatool.engine.log import Log

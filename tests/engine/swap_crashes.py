@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
-from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log_loading import Opening, open_log

@@ -12,7 +12,7 @@ import pytest
 
 from kafkatool.engine import append_runs, log
 from kafkatool.engine.broker.refusals import LogRefusal
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log_loading import open_log
 from kafkatool.engine.segment import Segment

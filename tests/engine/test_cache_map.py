@@ -18,7 +18,7 @@ from kafkatool.engine.cache_map import (
     reading_from,
 )
 from kafkatool.engine.cache_plan import Action, apply, bounds, free_memory, plan
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.lock import hold_lock

@@ -17,7 +17,7 @@ from kafkatool.engine.broker.refusals import (
     OffsetsOutOfOrder,
     RecordListTooLarge,
 )
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.leftovers import Unfinished
 from kafkatool.engine.log import Log

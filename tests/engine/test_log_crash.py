@@ -22,7 +22,7 @@ import pytest
 from kafkatool.engine import leftovers, log, log_loading, producer_rebuild, segment, snapshots, split
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
-from kafkatool.engine.config import TopicConfig, read_config
+from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.flusher import Flusher
 from kafkatool.engine.log import Log

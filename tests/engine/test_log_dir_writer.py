@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.broker.refusals import LogRefusal
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive

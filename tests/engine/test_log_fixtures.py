@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.batches.records import first_offset
-from kafkatool.engine.config import TopicConfig, read_config
+from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import LEADER_EPOCHS, Log
 from kafkatool.engine.log_loading import Opening, open_log

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kafkatool.engine.batches.records import first_offset, records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange, UnexpectedOffset
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log

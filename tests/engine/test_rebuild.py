@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.batches.damage import FindingClass
+from kafkatool.engine.cluster.topic_settings import setting, topic_settings
 from kafkatool.engine.directory.log_dir import PartitionState, read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, plan_rebuild
-from kafkatool.engine.topic_settings import setting, topic_settings
 from kafkatool.format.names import parse_partition_directory, segment_file
 from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries
 from kafkatool.format.producer_snapshot import read_snapshot

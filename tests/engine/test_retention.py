@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.retention import (
     Decision,
     Limits,

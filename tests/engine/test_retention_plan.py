@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
@@ -21,7 +22,6 @@ from kafkatool.engine.retention_forecast import forecast, ingest_rate
 from kafkatool.engine.retention_free import changes_that_free
 from kafkatool.engine.retention_logs import Judged, Judging, judge
 from kafkatool.engine.retention_plan import plan_deletion, plan_purge, refuse_guesses
-from kafkatool.engine.settings import Sources
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file

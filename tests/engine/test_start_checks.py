@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.assignment import fate_of
-from kafkatool.engine.broker_dirs import configured_brokers, siblings
-from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.cluster.broker_dirs import configured_brokers, siblings
+from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.start_checks import StartChecks, check_start

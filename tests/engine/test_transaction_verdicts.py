@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
+from kafkatool.engine.cluster.transactional_ids import CoordinatorState, TransactionalId
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.open_transactions import OpenTransaction
@@ -22,7 +23,6 @@ from kafkatool.engine.transaction_verdicts import (
     TransactionVerdicts,
     judge_transaction,
 )
-from kafkatool.engine.transactional_ids import CoordinatorState, TransactionalId
 from kafkatool.format.batch import MAX_INT32, NewRecord
 from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.properties import MetaProperties, write_meta_properties
@@ -271,7 +271,7 @@ def test_where_more_ids_are_than_are_taken_none_proves_that_nobody_knows_it(
 ) -> None:
     place(tmp_path, LogMaker().txn(7))
     write_all_states(tmp_path, state("other", 1))
-    monkeypatch.setattr("kafkatool.engine.transactional_ids.MOST_IDS", 1)
+    monkeypatch.setattr("kafkatool.engine.cluster.transactional_ids.MOST_IDS", 1)
     assert [one.verdict for one in verdicts_of(tmp_path)] == [TransactionVerdict.ASK_COORDINATOR]
 
 

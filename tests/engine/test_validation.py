@@ -18,7 +18,7 @@ from kafkatool.engine.broker.refusals import (
     LogRefusal,
     MessageTooLarge,
 )
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.validation import LeaderValidation, split_batches
 from kafkatool.format.batch import (
     CONTROL_MASK,

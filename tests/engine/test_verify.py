@@ -11,7 +11,7 @@ import pytest
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.targets import directory_target, expand
 from kafkatool.engine.files.source import Guest

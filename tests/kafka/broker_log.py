@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafkatool.engine.broker import refusals
 from kafkatool.engine.broker.refusals import LogRefusal
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_loading import Opening, open_log

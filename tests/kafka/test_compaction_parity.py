@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.batches.records import records_of
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.compaction.cleanable_log import open_cleanable
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Work, compact
-from kafkatool.engine.config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.format.batch import Codec
 from kafkatool.format.legacy import write_message, write_wrapper

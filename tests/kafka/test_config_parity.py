@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.config import keys_of, read_config
+from kafkatool.engine.cluster.topic_config import keys_of, read_config
 from kafkatool.errors import UsageError
 from kafkatool.format.release import Release
 from tests.kafka.broker import Broker

@@ -19,7 +19,7 @@ import pytest
 from kafkatool.engine.broker import refusals
 from kafkatool.engine.broker.producer_state import Origin
 from kafkatool.engine.broker.refusals import LogRefusal
-from kafkatool.engine.config import read_config
+from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log import Log
 from kafkatool.engine.log_dir_writer import open_log_dir

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord, write_batch

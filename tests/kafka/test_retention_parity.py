@@ -18,17 +18,17 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
-from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.cluster.effective_settings import Sources
+from kafkatool.engine.cluster.remote_copies import RemoteCopies, read_remote_copies
+from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
-from kafkatool.engine.remote_copies import RemoteCopies, read_remote_copies
 from kafkatool.engine.retention import Decision, Rule
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
-from kafkatool.engine.settings import Sources
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release

@@ -9,8 +9,8 @@ import numpy as np
 
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.run_accounting import RunColumns, add_run
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
-from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.disk import File, Files, write_file
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32

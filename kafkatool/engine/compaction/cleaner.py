@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kafkatool.engine.broker.index_accounting import IndexFull, InvalidOffset
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
 from kafkatool.engine.compaction.cleaned_segment import CleanedSegment, Output, TooWide
 from kafkatool.engine.compaction.dirty_range import DirtyRange
@@ -19,7 +20,6 @@ from kafkatool.engine.compaction.record_filter import Judged, Producers, RecordF
 from kafkatool.engine.compaction.rewriting import rewritten_rows
 from kafkatool.engine.compaction.transactions import CleanedTransactions
 from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
-from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import read_header
 from kafkatool.format.columns import Column, RecordColumns, RecordDecoder

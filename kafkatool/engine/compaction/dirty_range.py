@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kafkatool.engine.batches.scan import Batch, scan
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, SourceSegment
-from kafkatool.engine.config import TopicConfig
 from kafkatool.engine.files.source import Guest, open_source
 
 

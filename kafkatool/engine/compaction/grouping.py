@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
-from kafkatool.engine.config import TopicConfig
 from kafkatool.format.batch import MAX_INT32
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.compaction.cleanable_log import open_cleanable
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.offset_map import map_capacity
 from kafkatool.engine.compaction.passes import Work, compact
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.settings import Sources
 from kafkatool.errors import KafkatoolError
 
 

@@ -10,7 +10,7 @@ from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker.owner_checks import holds_metadata, is_reserved_id
 from kafkatool.engine.broker_start import BrokerStart
-from kafkatool.engine.cluster_view import Replicas
+from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.symptoms import Symptom

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kafkatool.engine.broker_dirs import ConfiguredBroker, configured_brokers, siblings
+from kafkatool.engine.cluster.broker_dirs import ConfiguredBroker, configured_brokers, siblings
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.directory.targets import LogDirTarget, Target
 from kafkatool.engine.files.source import Guest

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kafkatool.engine.batches.damage import damage_facts
+from kafkatool.engine.cluster.effective_settings import Sources
+from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
@@ -24,13 +26,11 @@ from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.rechecking import Recheck, Verified
-from kafkatool.engine.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.retention import LogFacts as RetentionFacts
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
 from kafkatool.engine.scrub import tail_checksum
-from kafkatool.engine.settings import Sources
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob
 from kafkatool.engine.verify_place import SNAPSHOT, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.cluster.view import ClusterView, Replicas
 
 # A terminal may have made spaces of the tabs; a value may be missing.
 _FIELD = re.compile(

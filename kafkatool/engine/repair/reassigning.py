@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from typing import NamedTuple
 
-from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.repair.standing import Key, standings
 
 

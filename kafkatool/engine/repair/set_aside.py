@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.cluster.metadata_end import last_written
+from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.directory.extent import partition_extent
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.metadata_end import last_written
 from kafkatool.engine.plan.evidence import gather_evidence
 from kafkatool.engine.plan.steps import Plan, Step, remove, remove_directory, write
 from kafkatool.engine.repair.standing import Key, standings

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.cluster.view import ClusterView, Replicas
 
 Key = tuple[str, int]
 

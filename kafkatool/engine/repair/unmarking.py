@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from kafkatool.engine.cluster_view import read_cluster_view
+from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest

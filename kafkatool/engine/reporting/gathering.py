@@ -19,6 +19,8 @@ import numpy as np
 
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.cache_map import MappedPartition, Notes, Tail, cached_tail, map_partition
+from kafkatool.engine.cluster.effective_settings import Sources
+from kafkatool.engine.cluster.remote_copies import RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
@@ -32,13 +34,11 @@ from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.remote_copies import RemoteCopies
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
 from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention_forecast import Forecast, forecast
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
-from kafkatool.engine.settings import Sources
 from kafkatool.engine.stats import Group
 from kafkatool.engine.stats_facts import CODECS, Stats
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts

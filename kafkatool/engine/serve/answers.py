@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from kafkatool.engine.cluster_view import TOPIC_RESOURCE
+from kafkatool.engine.cluster.effective_settings import Origin, Sources
+from kafkatool.engine.cluster.view import TOPIC_RESOURCE
 from kafkatool.engine.directory.locate import Search
 from kafkatool.engine.serve.access import Client
 from kafkatool.engine.serve.budget import Budget
@@ -16,7 +17,6 @@ from kafkatool.engine.serve.committed import Committed
 from kafkatool.engine.serve.group_answers import GroupAnswers, Rows
 from kafkatool.engine.serve.partitions import FileSlice, OutOfRangeError, ServedPartition, State
 from kafkatool.engine.serve.segments import DamagedError
-from kafkatool.engine.settings import Origin, Sources
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import topic_problem
 from kafkatool.format.protocol.apis import APIS, ONLY_WITH_SASL, api_versions_answer

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.cluster.view import ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.directory.selection import Found, Home
 from kafkatool.engine.serve.partitions import ServedPartition, Serving

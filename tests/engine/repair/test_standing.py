@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kafkatool.engine.cluster_view import ClusterView, Replicas
+from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.repair.describe_text import read_description
 from kafkatool.engine.repair.reassigning import reassignments
 from kafkatool.engine.repair.standing import objections_to_moving, objections_to_unmarking

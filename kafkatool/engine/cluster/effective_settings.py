@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView
-from kafkatool.engine.config import Key, TopicConfig, Value, keys_of, read_config
+from kafkatool.engine.cluster.metadata_end import MetadataEnd
+from kafkatool.engine.cluster.topic_config import Key, TopicConfig, Value, keys_of, read_config
+from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.metadata_end import MetadataEnd
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format.java_text import INT_MAX, LONG_MAX
 from kafkatool.format.properties import read_properties

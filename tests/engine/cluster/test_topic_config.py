@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkatool.engine.config import keys_of, read_config
+from kafkatool.engine.cluster.topic_config import keys_of, read_config
 from kafkatool.errors import UsageError
 from kafkatool.format.release import Release
 

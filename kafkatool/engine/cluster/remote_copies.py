@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
-from kafkatool.engine.broker_dirs import NearbyLogDirs
-from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.cluster.broker_dirs import NearbyLogDirs
+from kafkatool.engine.cluster.transactional_ids import record_columns
+from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.transactional_ids import record_columns
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import CONTROL_MASK

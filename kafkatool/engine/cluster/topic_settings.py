@@ -10,11 +10,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafkatool.engine.cluster_view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
-from kafkatool.engine.config import keys_of
+from kafkatool.engine.cluster.effective_settings import topic_name_of
+from kafkatool.engine.cluster.topic_config import keys_of
+from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.settings import topic_name_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.names import METADATA_PARTITION
 from kafkatool.format.release import NEWEST

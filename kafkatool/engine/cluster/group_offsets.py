@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, cast
 
+from kafkatool.engine.cluster.transactional_ids import newest_values
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.transactional_ids import newest_values
 from kafkatool.format.schema import Decoder, decode_row
 
 TOPIC = "__consumer_offsets"

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
-from kafkatool.engine.broker_dirs import NearbyLogDirs
-from kafkatool.engine.cluster_view import ClusterView, read_cluster_view
+from kafkatool.engine.cluster.broker_dirs import NearbyLogDirs
+from kafkatool.engine.cluster.view import ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError

@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine import transactional_ids
+from kafkatool.engine.cluster import transactional_ids
+from kafkatool.engine.cluster.transactional_ids import (
+    TransactionalId,
+    TransactionalIds,
+    read_transactional_ids,
+)
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.transactional_ids import TransactionalId, TransactionalIds, read_transactional_ids
 from kafkatool.format.batch import CONTROL_MASK, Codec, NewRecord, write_batch
 from kafkatool.format.properties import MetaProperties, write_meta_properties
 from tests.engine.transaction_logs import TIME

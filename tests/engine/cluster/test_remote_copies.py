@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import remote_copies
-from kafkatool.engine.cluster_view import ClusterView, Replicas
-from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
-from kafkatool.engine.files.source import Guest
-from kafkatool.engine.remote_copies import (
+from kafkatool.engine.cluster import remote_copies
+from kafkatool.engine.cluster.remote_copies import (
     NOTHING,
     TOPIC_NAME,
     EpochOffsets,
@@ -18,6 +15,9 @@ from kafkatool.engine.remote_copies import (
     highest_remote_offset,
     read_remote_copies,
 )
+from kafkatool.engine.cluster.view import ClusterView, Replicas
+from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
+from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.checkpoint import (
     EpochStart,

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kafkatool.engine.cluster_view import ClusterView
+from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.plan.journal import journals_in
