@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.cat_output import Printer
     from kafkatool.commands.record_reading import Reading
-    from kafkatool.engine.decoder_process import DecoderProcess
+    from kafkatool.engine.records.decoder_process import DecoderProcess
 
 EPILOG = epilog(
     {
@@ -142,7 +142,7 @@ class _Output:
         return harmless_bytes if is_terminal(stdout()) else bytes
 
     def child(self, largest: int) -> AbstractContextManager[DecoderProcess | None]:
-        from kafkatool.engine.decoder_process import DecoderProcess
+        from kafkatool.engine.records.decoder_process import DecoderProcess
 
         return nullcontext() if self.decoder is None else DecoderProcess(self.decoder, largest=largest)
 

@@ -13,8 +13,8 @@ from kafkatool.commands.render import BytesFormat, stdout
 from kafkatool.commands.template import Origin, Template
 from kafkatool.commands.terminal_text import harmless_bytes, is_terminal
 from kafkatool.engine.batches.scan import Batch
-from kafkatool.engine.decoder_process import DecoderProcess
-from kafkatool.engine.visible_records import Piece, records_of
+from kafkatool.engine.records.decoder_process import DecoderProcess
+from kafkatool.engine.records.stream import Piece, records_of
 from kafkatool.format.field_bytes import gather_fields
 from kafkatool.format.record import Record
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkatool.commands.export_runs import Tally
     from kafkatool.commands.record_reading import Reading
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.read_subject import Subject
+    from kafkatool.engine.records.subject import Subject
 
 EPILOG = epilog(
     {

@@ -12,11 +12,11 @@ from kafkatool.commands.record_rounds import Rounds
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
-from kafkatool.engine.export_output import Done, Manifest, Origin, Sink
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.read_subject import Subject, is_inside, logs_of
-from kafkatool.engine.visibility import PASSING
-from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.export_output import Done, Manifest, Origin, Sink
+from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.subject import Subject, is_inside, logs_of
+from kafkatool.engine.records.visibility import PASSING
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 

@@ -15,14 +15,14 @@ from kafkatool.commands.render import BytesFormat
 from kafkatool.commands.visible_options import ExportFormat
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
-from kafkatool.engine.export_output import Done, Manifest, Origin
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.visibility import Hidden
-from kafkatool.engine.visible_records import Start
+from kafkatool.engine.records.export_output import Done, Manifest, Origin
+from kafkatool.engine.records.stream import Start
+from kafkatool.engine.records.subject import Subject, logs_of
+from kafkatool.engine.records.visibility import Hidden
 
 
 @dataclass(frozen=True, slots=True)

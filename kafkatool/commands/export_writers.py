@@ -10,8 +10,8 @@ from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import Reading, Rows, visible_row
 from kafkatool.commands.render import BytesFormat, csv_line
 from kafkatool.commands.visible_options import ExportFormat
-from kafkatool.engine.export_output import Sink
-from kafkatool.engine.visible_records import Piece, records_of
+from kafkatool.engine.records.export_output import Sink
+from kafkatool.engine.records.stream import Piece, records_of
 
 CSV_KEYS = (
     *("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"),
@@ -39,7 +39,7 @@ def opener(
         return lambda sink: _CsvWriter(sink, how, reading, is_csv_safe)
     if fmt is ExportFormat.ndjson:
         return lambda sink: _NdjsonWriter(sink, how, reading)
-    from kafkatool.engine.arrow_rows import ArrowFile, ArrowRows, ParquetFile
+    from kafkatool.engine.records.arrow_rows import ArrowFile, ArrowRows, ParquetFile
 
     rows = ArrowRows(topics, with_visibility=reading.show_all)
     file = ParquetFile if fmt is ExportFormat.parquet else ArrowFile

@@ -14,7 +14,7 @@ from kafkatool.commands.log_rows import Place
 from kafkatool.commands.record_reading import visible_row
 from kafkatool.commands.render import BytesFormat, bytes_json, ndjson_encoder
 from kafkatool.engine.batches.scan import Batch
-from kafkatool.engine.visible_records import Piece
+from kafkatool.engine.records.stream import Piece
 from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.record import Record
 

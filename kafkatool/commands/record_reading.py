@@ -25,10 +25,10 @@ from kafkatool.engine.directory.named_file import SEGMENT_FILES
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.read_subject import Subject, subjects_of
-from kafkatool.engine.transactions import Fate
-from kafkatool.engine.visibility import Hidden, Rule
-from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.fates import Fate
+from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.subject import Subject, subjects_of
+from kafkatool.engine.records.visibility import Hidden, Rule
 from kafkatool.format import kinds
 from kafkatool.format.columns import RecordColumns
 from kafkatool.format.legacy import LegacyHeader

@@ -11,8 +11,8 @@ from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import Source, open_source
-from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.errors import KafkatoolError
 
 POLL_S = 0.25

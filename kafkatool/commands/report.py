@@ -130,7 +130,7 @@ def report(
 
 def _refuse_log_dirs(out: str, run: Gathering) -> None:
     """A broker may trip over what is not its own. Raises Refused."""
-    from kafkatool.engine.read_subject import is_inside
+    from kafkatool.engine.records.subject import is_inside
     from kafkatool.engine.scrub import lies_in_a_log_dir
     from kafkatool.errors import Refused
 

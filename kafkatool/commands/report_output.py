@@ -19,8 +19,8 @@ def opened(out: str | None) -> Iterator[Write]:
     if out in (None, "-"):
         yield guarded(stdout()).writelines
         return
-    from kafkatool.engine.export_output import Sink
     from kafkatool.engine.files.disk import Disk
+    from kafkatool.engine.records.export_output import Sink
 
     path = os.path.realpath(str(out))
     if os.path.lexists(path) and not os.path.isfile(path):

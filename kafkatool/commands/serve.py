@@ -112,7 +112,7 @@ def _tell_catalog(catalog: Catalog, speak: Talk) -> None:
 
 
 def _refuse_inside(path: str, found: Found) -> None:
-    from kafkatool.engine.read_subject import is_inside
+    from kafkatool.engine.records.subject import is_inside
 
     for home in found.homes:
         if is_inside(path, home.path):

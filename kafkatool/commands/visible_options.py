@@ -71,7 +71,7 @@ class VisibleOptions:
 
     def _high_watermark(self) -> int | None:
         from kafkatool.commands.arguments import parse_high_watermark
-        from kafkatool.engine.visibility import LOG_END
+        from kafkatool.engine.records.visibility import LOG_END
 
         wanted = parse_high_watermark(self.high_watermark)
         if isinstance(wanted, int):

@@ -17,8 +17,8 @@ from kafkatool.engine.directory.roots import read_roots
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
-from kafkatool.engine.read_subject import Subject, logs_of, subjects_of
-from kafkatool.engine.visibility import LOG_END
+from kafkatool.engine.records.subject import Subject, logs_of, subjects_of
+from kafkatool.engine.records.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import BatchHeader
 

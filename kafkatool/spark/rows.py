@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkatool.engine.arrow_batches import batch_arrays, damage_arrays
-from kafkatool.engine.arrow_rows import FATES, TIMESTAMP_TYPES, binary, header_lists, known, timestamp_types
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
@@ -23,10 +21,19 @@ from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.read_subject import Limits, Subject, logs_of
+from kafkatool.engine.records.arrow_batches import batch_arrays, damage_arrays
+from kafkatool.engine.records.arrow_rows import (
+    FATES,
+    TIMESTAMP_TYPES,
+    binary,
+    header_lists,
+    known,
+    timestamp_types,
+)
+from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.subject import Limits, Subject, logs_of
+from kafkatool.engine.records.visibility import Rule
 from kafkatool.engine.stats_log import LogStats, StatsJob
-from kafkatool.engine.visibility import Rule
-from kafkatool.engine.visible_records import Bad, Piece, RecordStream, Start
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import (
     DamageMet,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkatool.engine.arrow_batches import BATCH_TYPES
+from kafkatool.engine.records.arrow_batches import BATCH_TYPES
 
 
 class Granularity(StrEnum):

@@ -21,9 +21,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
-from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.transactions import Transactions, open_at
-from kafkatool.engine.visibility import LOG_END
+from kafkatool.engine.records.fates import Transactions, open_at
+from kafkatool.engine.records.subject import Subject, logs_of
+from kafkatool.engine.records.visibility import LOG_END
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import DataLoss, need_all
 from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan

@@ -18,7 +18,7 @@ from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.test_decoder_process import UPPER, command
+from tests.engine.records.test_decoder_process import UPPER, command
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
 from tests.failing_disk import failing_disk
 from tests.fixtures_of_logs import LOG_DIRECTORIES

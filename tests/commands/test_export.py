@@ -17,9 +17,9 @@ import pytest
 
 from kafkatool.commands.log_rows import Place
 from kafkatool.engine.batches.records import records_of
-from kafkatool.engine.export_output import MANIFEST
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.records.export_output import MANIFEST
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
 from tests.cli import run

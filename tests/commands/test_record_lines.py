@@ -10,7 +10,7 @@ from kafkatool.commands.log_rows import Place
 from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import visible_row
 from kafkatool.commands.render import BytesFormat, ndjson
-from kafkatool.engine.visible_records import Bad, RecordStream, records_of
+from kafkatool.engine.records.stream import Bad, RecordStream, records_of
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from tests.engine.transaction_logs import GUEST, LogMaker, subject_of, write_log_dir

@@ -9,10 +9,10 @@ from pathlib import Path
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import directory_target
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.read_subject import Subject, subjects_of
-from kafkatool.engine.transactions import Fate
-from kafkatool.engine.visibility import Rule
-from kafkatool.engine.visible_records import Bad, RecordStream
+from kafkatool.engine.records.fates import Fate
+from kafkatool.engine.records.stream import Bad, RecordStream
+from kafkatool.engine.records.subject import Subject, subjects_of
+from kafkatool.engine.records.visibility import Rule
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
 from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.schema.control import write_end_marker

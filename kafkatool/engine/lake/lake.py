@@ -27,7 +27,7 @@ from typing import Any
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.files.disk import Disk, write_file
 from kafkatool.engine.lake.units import Unit, from_json, to_json
-from kafkatool.engine.read_subject import is_inside
+from kafkatool.engine.records.subject import is_inside
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 
 CURRENT, MANIFEST, STATE, LOCK = "current", "manifest.json", "state.ndjson", ".kafkatool-lake"

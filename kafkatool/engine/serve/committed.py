@@ -16,10 +16,10 @@ import numpy as np
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, read_whole_file
-from kafkatool.engine.read_subject import Limits, Subject
+from kafkatool.engine.records.stream import Bad, RecordStream, records_of
+from kafkatool.engine.records.subject import Limits, Subject
+from kafkatool.engine.records.visibility import LOG_END, Rule
 from kafkatool.engine.serve.budget import Account, memory_of
-from kafkatool.engine.visibility import LOG_END, Rule
-from kafkatool.engine.visible_records import Bad, RecordStream, records_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.schema import Decoder, decode_row
 

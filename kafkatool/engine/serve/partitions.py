@@ -33,9 +33,9 @@ from kafkatool.engine.directory.log_dir import (
     read_partition,
 )
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
+from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.engine.serve.segments import FoundBatch, ServedSegment
-from kafkatool.engine.transactions import Transactions, open_at
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

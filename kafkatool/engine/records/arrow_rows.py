@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.transactions import Fate
-from kafkatool.engine.visible_records import Piece
+from kafkatool.engine.records.fates import Fate
+from kafkatool.engine.records.stream import Piece
 from kafkatool.errors import MissingExtra
 from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, TimestampType
 from kafkatool.format.columns import Column, RecordColumns

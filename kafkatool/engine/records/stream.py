@@ -24,9 +24,9 @@ from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, Source
-from kafkatool.engine.read_subject import Subject, logs_of
-from kafkatool.engine.transactions import Transactions, open_at
-from kafkatool.engine.visibility import PASSING, Judged, Visibility
+from kafkatool.engine.records.fates import Transactions, open_at
+from kafkatool.engine.records.subject import Subject, logs_of
+from kafkatool.engine.records.visibility import PASSING, Judged, Visibility
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.transactions import Fate, Transactions, marker_fate
+from kafkatool.engine.records.fates import Fate, Transactions, marker_fate
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns, RecordColumns
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kafkatool.engine.arrow_rows import TIMESTAMP_TYPES
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.records.arrow_rows import TIMESTAMP_TYPES
 from kafkatool.format.batch import (
     CODEC_LABELS,
     CODEC_MASK,

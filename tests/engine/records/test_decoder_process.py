@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from kafkatool.engine.decoder_process import DecoderFailed, DecoderProcess
+from kafkatool.engine.records.decoder_process import DecoderFailed, DecoderProcess
 from kafkatool.errors import UsageError
 
 READ = """

@@ -12,7 +12,7 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
 from kafkatool.engine.directory.log_groups import may_hold
 from kafkatool.engine.directory.selection import Home, NamedPartition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.visibility import LOG_END
+from kafkatool.engine.records.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
 
 

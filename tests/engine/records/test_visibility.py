@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.arrow_rows import ArrowRows
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import FileSource
 from kafkatool.engine.log_reading import _Aborted
-from kafkatool.engine.visible_records import Bad, RecordStream, Start
+from kafkatool.engine.records.arrow_rows import ArrowRows
+from kafkatool.engine.records.stream import Bad, RecordStream, Start
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header
 from kafkatool.format.legacy import write_message
 from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
