@@ -22,14 +22,14 @@ from kafkatool.commands.options import (
 from kafkatool.commands.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.commands.spark_options import RunningPool, SparkOptions
-from kafkatool.engine.stats_by import By
+from kafkatool.engine.stats.grouping import By
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.stats_sheet import Style
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.stats import Group, Request, Statistics, Summary
-    from kafkatool.engine.what_if import Choice, WhatIf
+    from kafkatool.engine.stats.recompress import Choice, WhatIf
+    from kafkatool.engine.stats.statistics import Group, Request, Statistics, Summary
 
 EPILOG = epilog(
     {
@@ -129,7 +129,7 @@ def stats(
     """
     from kafkatool.commands.stats_sheet import Style
     from kafkatool.engine.directory.named_file import LOGS
-    from kafkatool.engine.stats import Request, Statistics
+    from kafkatool.engine.stats.statistics import Request, Statistics
 
     least = severity(fail_on)
     choices = count.codecs()
@@ -153,7 +153,7 @@ def stats(
 
 def _choices(text: str) -> list[Choice]:
     """What --what-if takes. Raises UsageError."""
-    from kafkatool.engine.what_if import Choice
+    from kafkatool.engine.stats.recompress import Choice
     from kafkatool.format.batch import Codec
 
     codecs = {codec.label: codec for codec in Codec}
@@ -225,7 +225,7 @@ class _View:
             return []
         from time import perf_counter
 
-        from kafkatool.engine.what_if import what_if
+        from kafkatool.engine.stats.recompress import what_if
 
         return what_if(self._run.sample_of(group), self._choices, self._run.guest, perf_counter)
 

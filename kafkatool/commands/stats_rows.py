@@ -7,11 +7,11 @@ from typing import Any
 
 from kafkatool.commands.render import Column, Look
 from kafkatool.engine.jobs.sketches import Spread, Timeline
-from kafkatool.engine.stats import Group
-from kafkatool.engine.stats_by import By
-from kafkatool.engine.stats_facts import Deep, Stats, Times
-from kafkatool.engine.stats_keys import Key
-from kafkatool.engine.what_if import WhatIf
+from kafkatool.engine.stats.facts import Deep, Stats, Times
+from kafkatool.engine.stats.grouping import By
+from kafkatool.engine.stats.keys import Key
+from kafkatool.engine.stats.recompress import WhatIf
+from kafkatool.engine.stats.statistics import Group
 from kafkatool.format.batch import CODEC_LABELS, TimestampType
 
 StatsRow = dict[str, Any]

@@ -28,9 +28,9 @@ from kafkatool.commands.stats_rows import (
     times_of,
 )
 from kafkatool.engine.jobs.sketches import WIDTHS_MS
-from kafkatool.engine.stats import Group
-from kafkatool.engine.stats_facts import Deep, Stats
-from kafkatool.engine.what_if import WhatIf
+from kafkatool.engine.stats.facts import Deep, Stats
+from kafkatool.engine.stats.recompress import WhatIf
+from kafkatool.engine.stats.statistics import Group
 from kafkatool.format.batch import TimestampType
 
 MOST_STRETCHES = 24

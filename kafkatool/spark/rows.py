@@ -33,7 +33,7 @@ from kafkatool.engine.records.arrow_rows import (
 from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
 from kafkatool.engine.records.subject import Limits, Subject, logs_of
 from kafkatool.engine.records.visibility import Rule
-from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import (
     DamageMet,

@@ -171,7 +171,7 @@ def test_a_file_that_is_no_log_is_refused_beside_others_too(tmp_path: Path) -> N
 
 
 def test_an_interrupted_run_tells_the_total_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkatool.engine.stats_log import StatsJob
+    from kafkatool.engine.stats.walk import StatsJob
 
     for number in range(3):
         write_log(tmp_path / f"t-{number}", b"".join(batches(4)))

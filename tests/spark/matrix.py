@@ -20,9 +20,9 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.stats import Request as StatsRequest
-from kafkatool.engine.stats import Statistics
-from kafkatool.engine.stats_by import By
+from kafkatool.engine.stats.grouping import By
+from kafkatool.engine.stats.statistics import Request as StatsRequest
+from kafkatool.engine.stats.statistics import Statistics
 from kafkatool.engine.verify import Request, Verification
 from tests.cli import run
 from tests.log_dirs import read_tree

@@ -9,7 +9,7 @@ import numpy as np
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
 from kafkatool.engine.compaction.record_filter import Judged
 from kafkatool.engine.compaction.walking import Stretch
-from kafkatool.engine.stats_keys import Keys, ranks_of
+from kafkatool.engine.stats.keys import Keys, ranks_of
 from kafkatool.format.kernel.verdicts import Fate
 
 _SUPERSEDED, _TOMBSTONE = int(Fate.SUPERSEDED), int(Fate.TOMBSTONE)

@@ -39,8 +39,8 @@ from kafkatool.engine.reporting.trouble import DamageMap, Trouble
 from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention_forecast import Forecast, forecast
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
-from kafkatool.engine.stats import Group
-from kafkatool.engine.stats_facts import CODECS, Stats
+from kafkatool.engine.stats.facts import CODECS, Stats
+from kafkatool.engine.stats.statistics import Group
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
 from kafkatool.engine.verify import Request, Verification
 from kafkatool.engine.verify_log import LogJob

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine import stats_keys
 from kafkatool.engine.jobs import sketches
 from kafkatool.engine.jobs.sketches import (
     HOUR_MS,
@@ -25,7 +24,8 @@ from kafkatool.engine.jobs.sketches import (
     bucket_top,
     mix,
 )
-from kafkatool.engine.stats_keys import Keys, prefix_lengths, texts_of
+from kafkatool.engine.stats.keys import Keys, prefix_lengths, texts_of
+from kafkatool.engine.stats.statistics import keys as stats_keys
 
 values = st.integers(0, 2**31 - 1) | st.integers(0, 300)
 

@@ -20,8 +20,8 @@ from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, sc
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.stats_facts import CODECS, Deep, Records, Stats
-from kafkatool.engine.stats_range import Choice
+from kafkatool.engine.stats.facts import CODECS, Deep, Records, Stats
+from kafkatool.engine.stats.range import Choice
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import (
     CODEC_MASK,

@@ -34,9 +34,9 @@ from kafkatool.engine.files.object_storage import real_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
-from kafkatool.engine.stats_by import By
-from kafkatool.engine.stats_facts import Deep, Stats
-from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.stats.facts import Deep, Stats
+from kafkatool.engine.stats.grouping import By
+from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.jobs.sketches import Distinct, Lowest, Numbers, Spread, Timeline, no_numbers
-from kafkatool.engine.stats_keys import Keys, ranks_of
+from kafkatool.engine.stats.keys import Keys, ranks_of
 from kafkatool.format.batch import (
     CODEC_MASK,
     CONTROL_MASK,

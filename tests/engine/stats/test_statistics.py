@@ -19,10 +19,10 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.stats import Group, Request, Statistics
-from kafkatool.engine.stats_by import By
-from kafkatool.engine.stats_facts import Deep, Stats
-from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.stats.facts import Deep, Stats
+from kafkatool.engine.stats.grouping import By
+from kafkatool.engine.stats.statistics import Group, Request, Statistics
+from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import (
     CONTROL_MASK,
     TIMESTAMP_TYPE_MASK,

@@ -13,7 +13,7 @@ from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.range_columns import Mask, batches_in, records_in
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.jobs.sketches import Numbers
-from kafkatool.engine.stats_facts import CODECS, Stats
+from kafkatool.engine.stats.facts import CODECS, Stats
 from kafkatool.format.batch import CODEC_MASK, BatchHeader
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.legacy import LegacyHeader

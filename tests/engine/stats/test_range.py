@@ -14,14 +14,14 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import FileSource, Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.stats import Group, Request, Statistics
-from kafkatool.engine.stats_by import By
-from kafkatool.engine.stats_log import LogStats, StatsJob
+from kafkatool.engine.stats.grouping import By
+from kafkatool.engine.stats.statistics import Group, Request, Statistics
+from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.disk import START_MS, write_partition
+from tests.engine.stats.test_statistics import FIXTURES, NOW, check, fingerprint, log, logs_of, starts_of
 from tests.engine.stats_reference import plain_range, read_plainly
-from tests.engine.test_stats import FIXTURES, NOW, check, fingerprint, log, logs_of, starts_of
 from tests.logs import LOG, TIME, batches, write_log
 
 __all__ = ["log"]  # a fixture: every kind of batch, with gaps and times that go back
