@@ -75,7 +75,7 @@ def checksum(paths: list[str]) -> Callable[[], None]:
 def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[], None]:
     from kafkatool.engine.directory.targets import FileTarget
     from kafkatool.engine.jobs.worker_pool import workers
-    from kafkatool.engine.verify import Request, Verification
+    from kafkatool.engine.verify.verification import Request, Verification
 
     def run() -> None:
         checking = Verification([FileTarget(path) for path in paths], Request(deep=deep))

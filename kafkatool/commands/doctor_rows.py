@@ -8,7 +8,7 @@ from kafkatool.commands.render import human_duration, human_size
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.doctor.examination import Diagnosis
 from kafkatool.engine.doctor.symptoms import Loss, Verdict
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 
 _MOST_SHOWN = 30
 

@@ -80,7 +80,7 @@ class AuditOptions(RecheckOptions):
 
         from kafkatool.commands.arguments import parse_time
         from kafkatool.engine.lake.run import PipelineRun, RunRequest
-        from kafkatool.engine.verify import Request
+        from kafkatool.engine.verify.verification import Request
 
         clock = time_ns() // 1_000_000
         guest = common.guest()

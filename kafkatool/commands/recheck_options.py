@@ -10,7 +10,7 @@ import typer
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.rechecking import Recheck
+    from kafkatool.engine.verify.rechecking import Recheck
 
 NEVER = "never"
 
@@ -46,13 +46,13 @@ class RecheckOptions:
 
     def recheck(self, now_ms: int) -> Recheck:
         """What was asked for, by this clock. Raises UsageError."""
-        from kafkatool.engine.rechecking import Recheck
+        from kafkatool.engine.verify.rechecking import Recheck
 
         return Recheck(now_ms, self._older_than_ms(), self._share())
 
     def _older_than_ms(self) -> int | None:
         from kafkatool.commands.arguments import parse_duration
-        from kafkatool.engine.rechecking import OLDER_THAN_MS
+        from kafkatool.engine.verify.rechecking import OLDER_THAN_MS
 
         if self.recheck_older_than is None:
             return OLDER_THAN_MS
@@ -60,7 +60,7 @@ class RecheckOptions:
 
     def _share(self) -> float:
         from kafkatool.commands.options import share
-        from kafkatool.engine.rechecking import SHARE
+        from kafkatool.engine.verify.rechecking import SHARE
 
         if self.recheck_share is None:
             return SHARE

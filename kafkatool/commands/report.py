@@ -131,7 +131,7 @@ def report(
 def _refuse_log_dirs(out: str, run: Gathering) -> None:
     """A broker may trip over what is not its own. Raises Refused."""
     from kafkatool.engine.records.subject import is_inside
-    from kafkatool.engine.scrub import lies_in_a_log_dir
+    from kafkatool.engine.verify.state_file import lies_in_a_log_dir
     from kafkatool.errors import Refused
 
     if lies_in_a_log_dir(out) or any(is_inside(out, one.path) for one in run.all_log_dirs):
@@ -158,7 +158,7 @@ class _Work:
         """What there is to read. Raises UsageError where that is nothing."""
         from kafkatool.commands.broker_options import BrokerOptions
         from kafkatool.engine.reporting.gathering import Gathering, GatheringRequest
-        from kafkatool.engine.verify import Request
+        from kafkatool.engine.verify.verification import Request
 
         guest, judged_by = self._guest, self._judged_by
         broker = BrokerOptions(config=judged_by.config, kafka_version=judged_by.kafka_version)

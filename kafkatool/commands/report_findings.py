@@ -14,7 +14,7 @@ from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.records_around import MOST_BYTES, Around, ShownRecord
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 
 MOST_CARDS = 30
 MOST_ROWS = 300

@@ -10,7 +10,7 @@ from kafkatool.engine.advice.table import is_a_plan
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.reporting.gathering import Gathering
 from kafkatool.engine.reporting.trouble import Trouble
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 
 _STATES = {
     Severity.LOSS: "records lost",

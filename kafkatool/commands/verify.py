@@ -27,9 +27,9 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.scrub import Scrub
-    from kafkatool.engine.verify import Verification
-    from kafkatool.engine.verify_report import Finding, Summary
+    from kafkatool.engine.verify.finding import Finding, Summary
+    from kafkatool.engine.verify.state_file import Scrub
+    from kafkatool.engine.verify.verification import Verification
 
 EPILOG = epilog(
     {
@@ -85,7 +85,7 @@ def verify(
     ids against the logs and the cluster's metadata. One line a damaged partition tells the offsets lost and
     what to do. Nothing is changed, and a running broker is not disturbed: what it still writes is noted.
     """
-    from kafkatool.engine.verify import Request, Verification
+    from kafkatool.engine.verify.verification import Request, Verification
 
     least = severity(fail_on)
     part = None if sample is None else share(sample)
@@ -109,7 +109,7 @@ def _scrub(path: str | None, rechecking: RecheckOptions, deep: bool) -> Scrub | 
     """The state file of a nightly check. Raises Refused where a broker might trip over it."""
     if path is None:
         return None
-    from kafkatool.engine.scrub import Scrub, lies_in_a_log_dir
+    from kafkatool.engine.verify.state_file import Scrub, lies_in_a_log_dir
     from kafkatool.errors import Refused
 
     if lies_in_a_log_dir(path):

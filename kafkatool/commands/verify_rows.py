@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafkatool.commands.log_rows import DAMAGE_KEYS
 from kafkatool.commands.render import Column, Look, human_size
 from kafkatool.engine.batches.damage import Severity, damage_facts
-from kafkatool.engine.verify_report import Finding, Summary
+from kafkatool.engine.verify.finding import Finding, Summary
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition, Segment

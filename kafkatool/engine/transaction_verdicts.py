@@ -29,7 +29,7 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.open_transactions import OpenTransaction, read_open_transactions
 from kafkatool.engine.transaction_ends import TransactionEnd, find_ends
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.release import Release
 

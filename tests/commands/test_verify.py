@@ -18,10 +18,10 @@ import pytest
 from kafkatool.commands.verify import one_line_a_partition, until_interrupted
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import Workers, workers
-from kafkatool.engine.rechecking import DAY_MS, Recheck
-from kafkatool.engine.scrub import TAIL, Scrub
-from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.rechecking import DAY_MS, Recheck
+from kafkatool.engine.verify.state_file import TAIL, Scrub
+from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition

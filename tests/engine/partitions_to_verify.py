@@ -8,8 +8,8 @@ from pathlib import Path
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,

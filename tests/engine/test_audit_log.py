@@ -8,7 +8,7 @@ import pytest
 
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
-from kafkatool.engine.verify_columns import ROWS
+from kafkatool.engine.verify.columns import ROWS
 from tests.logs import batches, write_log
 
 

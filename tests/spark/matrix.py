@@ -23,7 +23,7 @@ from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.stats.grouping import By
 from kafkatool.engine.stats.statistics import Request as StatsRequest
 from kafkatool.engine.stats.statistics import Statistics
-from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify.verification import Request, Verification
 from tests.cli import run
 from tests.log_dirs import read_tree
 

@@ -14,7 +14,7 @@ import pytest
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split
 from kafkatool.engine.jobs.worker_pool import Pending, Workers, workers
-from kafkatool.engine.verify import Request, Verification
+from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import Run, run

@@ -15,8 +15,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.lake.audit_log import AuditJob
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.spark.losses import DamageMet, DataLoss, OnDamage
 from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan

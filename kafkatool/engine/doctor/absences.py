@@ -15,8 +15,8 @@ from kafkatool.engine.directory.log_dir import LogDir, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.symptoms import Symptom
 from kafkatool.engine.files.lock import CLEAN_MARKER
-from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.verify_state import state_damage
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format.names import METADATA_PARTITION
 
 _HERE = (PartitionState.ACTIVE, PartitionState.FUTURE)

@@ -17,9 +17,9 @@ from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.recover_result import Event, Recovered
 from kafkatool.engine.recover_segments import NOT_FLUSHED
 from kafkatool.engine.start_checks import StartChecks
-from kafkatool.engine.verify_dir import checkpoint_problems
-from kafkatool.engine.verify_place import Place, place_finding
-from kafkatool.engine.verify_state import state_damage
+from kafkatool.engine.verify.log_dir import checkpoint_problems
+from kafkatool.engine.verify.place import Place, place_finding
+from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format import kinds
 from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.kinds import kind_of

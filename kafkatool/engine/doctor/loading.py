@@ -19,9 +19,9 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover import plan_recover
 from kafkatool.engine.recover_result import Recovered
 from kafkatool.engine.start_checks import StartChecks, StartProblem, check_start
-from kafkatool.engine.verify_dir import read_checkpoint
-from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.verify_state import state_damage
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.log_dir import read_checkpoint
+from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of

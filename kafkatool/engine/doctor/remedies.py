@@ -11,7 +11,7 @@ from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.start_checks import StartProblem
-from kafkatool.engine.verify_report import fetch_again
+from kafkatool.engine.verify.finding import fetch_again
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, kind_of
 

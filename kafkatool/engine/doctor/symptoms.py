@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.broker.checkpoint_effects import Effect
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 
 
 class Verdict(StrEnum):

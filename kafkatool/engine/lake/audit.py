@@ -24,17 +24,17 @@ from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.rechecking import Recheck, Verified
 from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.retention import LogFacts as RetentionFacts
 from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
-from kafkatool.engine.scrub import tail_checksum
-from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.verify_log import LogJob
-from kafkatool.engine.verify_place import SNAPSHOT, Place
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.place import SNAPSHOT, Place
+from kafkatool.engine.verify.rechecking import Recheck, Verified
+from kafkatool.engine.verify.state_file import tail_checksum
+from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)

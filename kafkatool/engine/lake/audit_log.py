@@ -16,9 +16,9 @@ import numpy as np
 
 from kafkatool.engine.files.source import AnySource
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_columns import ColumnsWalk
-from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify.columns import ColumnsWalk
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CODEC_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns

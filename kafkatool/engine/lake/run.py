@@ -13,8 +13,8 @@ from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.lake.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
 from kafkatool.engine.lake.units import Unit
-from kafkatool.engine.rechecking import Recheck
-from kafkatool.engine.verify import Request
+from kafkatool.engine.verify.rechecking import Recheck
+from kafkatool.engine.verify.verification import Request
 from kafkatool.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.lake.audit_log import AuditFacts, Sums
-from kafkatool.engine.scrub import facts_of_row, facts_row, tail_checksum
+from kafkatool.engine.verify.state_file import facts_of_row, facts_row, tail_checksum
 
 _DAMAGES = ("damages", "index_damages", "time_damages")
 _REST = ("more_damages", "unreadable_blocks", "changed", "vanished", "failure")

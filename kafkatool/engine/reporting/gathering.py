@@ -33,7 +33,6 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
 from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
@@ -42,10 +41,11 @@ from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
 from kafkatool.engine.stats.statistics import Group
 from kafkatool.engine.transaction_verdicts import TransactionVerdicts
-from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.verify_log import LogJob
-from kafkatool.engine.verify_place import SNAPSHOT, Place
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.place import SNAPSHOT, Place
+from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 

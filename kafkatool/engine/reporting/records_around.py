@@ -11,7 +11,7 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.batches.seek import index_positions
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.record import Record

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.log_dir import Segment
-from kafkatool.engine.verify_report import Finding
+from kafkatool.engine.verify.finding import Finding
 from kafkatool.format.names import base_offset
 
 CELLS = 1000

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.files.source import AnySource
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.log_facts import LogFacts
 from kafkatool.engine.stats.facts import Stats
-from kafkatool.engine.verify_columns import ColumnsWalk
-from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify.columns import ColumnsWalk
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.format.columns import BatchColumns
 
 

@@ -12,8 +12,8 @@ from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, cut, survey
 from kafkatool.engine.jobs.worker_pool import workers
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, write_segment
 

@@ -34,7 +34,7 @@ from kafkatool.format.batch import (
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.engine.partitions_to_verify import batch, write_segment
 from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly
-from tests.engine.test_verify_mutations import segment, with_something_done_to_it
+from tests.engine.verify.test_mutations import segment, with_something_done_to_it
 from tests.logs import TIME, batches, write_log
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -15,8 +15,8 @@ from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.targets import directory_target, expand
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.verify import Request, Verification
-from kafkatool.engine.verify_report import THROWN_AWAY, Finding
+from kafkatool.engine.verify.finding import THROWN_AWAY, Finding
+from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_log import LogJob
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.format.batch import CRC_START, Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, findings, write_segment

@@ -17,9 +17,9 @@ from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.log_facts import LogFacts, join_facts
-from kafkatool.engine.verify_producers import Aborted, Trail, data_facts
-from kafkatool.engine.verify_records import read_marker, record_problem
+from kafkatool.engine.verify.log_facts import LogFacts, join_facts
+from kafkatool.engine.verify.producers import Aborted, Trail, data_facts
+from kafkatool.engine.verify.records import read_marker, record_problem
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader, read_header
 from kafkatool.format.kernel.loops import Tally

@@ -9,8 +9,8 @@ from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import AnySource
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_log import LogJob, LogWalk
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.walk import LogJob, LogWalk
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.kernel import loops
 from kafkatool.format.kernel.loops import Tally

@@ -17,7 +17,7 @@ from kafkatool.engine.broker.owner_checks import (
 )
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir
 from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.engine.verify_state import state_damage
+from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checkpoint import read_offset_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.verify_producers import Aborted, Trail, join_aborted, join_trails
+from kafkatool.engine.verify.producers import Aborted, Trail, join_aborted, join_trails
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment, SegmentState
-from kafkatool.engine.verify_dir import DirProblem
-from kafkatool.engine.verify_place import Place
-from kafkatool.engine.verify_report import A_LOG
-from kafkatool.engine.verify_state import state_damage
+from kafkatool.engine.verify.finding import A_LOG
+from kafkatool.engine.verify.log_dir import DirProblem
+from kafkatool.engine.verify.place import Place
+from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format import kinds
 
 

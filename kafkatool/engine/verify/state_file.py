@@ -17,9 +17,9 @@ from typing import Any
 
 from kafkatool.engine.directory.log_dir import FileEntry, Segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.rechecking import Recheck, Verified
-from kafkatool.engine.verify_producers import Aborted, LastBatch, Trail, Transaction
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.producers import Aborted, LastBatch, Trail, Transaction
+from kafkatool.engine.verify.rechecking import Recheck, Verified
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.checksum import crc32c

@@ -16,7 +16,7 @@ from kafkatool.engine.directory.log_dir import (
     Segment,
     SegmentState,
 )
-from kafkatool.engine.verify_report import Finding, fix
+from kafkatool.engine.verify.finding import Finding, fix
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 

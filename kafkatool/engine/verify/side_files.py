@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_producers import Aborted, Trail
-from kafkatool.engine.verify_report import THROWN_AWAY
+from kafkatool.engine.verify.finding import THROWN_AWAY
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.producers import Aborted, Trail
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, ProducerState, read_snapshot

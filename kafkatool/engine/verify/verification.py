@@ -32,17 +32,17 @@ from kafkatool.engine.files.object_storage import absolute_path, is_directory, l
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_log import LogJob
-from kafkatool.engine.verify_place import SNAPSHOT, Place, place_finding
-from kafkatool.engine.verify_report import Finding, Summary
+from kafkatool.engine.verify.finding import Finding, Summary
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.place import SNAPSHOT, Place, place_finding
+from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.view import ClusterView
-    from kafkatool.engine.scrub import Scrub
+    from kafkatool.engine.verify.state_file import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
 
@@ -94,7 +94,7 @@ class Verification:
     # --- what there is ------------------------------------------------------------------------------------
 
     def _find_places(self, targets: list[Target]) -> Iterator[Place]:
-        from kafkatool.engine.verify_dir import read_checkpoint
+        from kafkatool.engine.verify.log_dir import read_checkpoint
 
         guest = self._request.guest
         named: list[FileTarget] = []
@@ -143,7 +143,7 @@ class Verification:
 
     def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> Place:
         """A partition that was named itself; what its log directory says of it counts too."""
-        from kafkatool.engine.verify_dir import read_checkpoint
+        from kafkatool.engine.verify.log_dir import read_checkpoint
 
         guest = self._request.guest
         partition = read_partition(path, problems, guest)
@@ -216,7 +216,7 @@ class Verification:
             yield finding
 
     def _of_directories(self) -> Iterator[Finding]:
-        from kafkatool.engine.verify_dir import between_dirs, dir_problems
+        from kafkatool.engine.verify.log_dir import between_dirs, dir_problems
 
         problems = [
             problem for log_dir in self.log_dirs for problem in dir_problems(log_dir, self._request.guest)
@@ -242,7 +242,7 @@ class Verification:
                 job = self._job(place, segment, guest)
                 for splits in self._splits(log.path, log.size, split_size, place, advance):
                     yield Task((number, at), job, splits)
-                    import kafkatool.engine.verify_partition  # noqa: F401  # now that others are at work
+                    import kafkatool.engine.verify.partition  # noqa: F401  # now that others are at work
 
     def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
@@ -287,7 +287,7 @@ class Verification:
     # --- what it means ------------------------------------------------------------------------------------
 
     def _judge(self, number: int, place: Place, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
-        from kafkatool.engine.verify_partition import partition_findings
+        from kafkatool.engine.verify.partition import partition_findings
 
         logs: dict[int, LogFacts] = {}
         sampled: dict[int, list[LogFacts]] = {}

@@ -19,14 +19,13 @@ from kafkatool.engine.batches.index_file import index_limit
 from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.log_dir import FileEntry, Segment, SegmentState
 from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
-from kafkatool.engine.log_facts import LogFacts
-from kafkatool.engine.verify_dir import checkpoint_problems, file_problem
-from kafkatool.engine.verify_leftovers import excused, leftover_problems, topic_id_problems
-from kafkatool.engine.verify_log import NOWHERE
-from kafkatool.engine.verify_place import Place, place_finding, was_replaced
-from kafkatool.engine.verify_producers import Trail, join_aborted, join_trails
-from kafkatool.engine.verify_report import Finding
-from kafkatool.engine.verify_state import (
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.leftovers import excused, leftover_problems, topic_id_problems
+from kafkatool.engine.verify.log_dir import checkpoint_problems, file_problem
+from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.verify.place import Place, place_finding, was_replaced
+from kafkatool.engine.verify.producers import Trail, join_aborted, join_trails
+from kafkatool.engine.verify.side_files import (
     epoch_file_problems,
     epoch_order_problems,
     missing_aborts,
@@ -34,6 +33,7 @@ from kafkatool.engine.verify_state import (
     state_damage,
     txn_index_problems,
 )
+from kafkatool.engine.verify.walk import NOWHERE
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

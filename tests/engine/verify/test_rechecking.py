@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.engine.rechecking import DAY_MS, OLDER_THAN_MS, Recheck, Verified
+from kafkatool.engine.verify.rechecking import DAY_MS, OLDER_THAN_MS, Recheck, Verified
 
 NOW = 1_700_000_000_000
 
