@@ -144,7 +144,7 @@ class _Work:
         from kafkatool.commands.compact_telling import Asking, Telling
         from kafkatool.commands.plan_rows import name_leftovers
         from kafkatool.engine.compaction.key_room import KeyRoom
-        from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+        from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 
         log_dirs = [home.log_dir for home in found.homes]
         paths, at_ms = [*self._named, self._broker.config or ""], self._at_ms if self._broker.at else None

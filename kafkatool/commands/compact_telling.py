@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.waste import Waste
     from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.transaction_verdicts import JudgedTransaction, TransactionVerdicts
+    from kafkatool.engine.transactions.verdicts import JudgedTransaction, TransactionVerdicts
 
 # What --apply must be sure of.
 DECISIVE = (
@@ -122,7 +122,7 @@ class Telling:
     def _open_transactions(
         self, home: Home, named: NamedPartition, log: CleanableLog
     ) -> list[JudgedTransaction]:
-        from kafkatool.engine.open_transactions import open_transactions_of
+        from kafkatool.engine.transactions.open_transactions import open_transactions_of
 
         found = open_transactions_of(named.partition, log.producers, log.log_end, self._asking.guest)
         return self._asking.verdicts.of(home.log_dir, found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
-    from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+    from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 
 EPILOG = epilog(
     {
@@ -79,7 +79,7 @@ def serve(
     if not catalog.topics:
         raise UsageError("there is nothing to serve here")
     if only_list:
-        from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+        from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 
         with rows(fmt, COLUMNS, raw=raw) as writer:
             verdicts = TransactionVerdicts([home.log_dir for home in found.homes], expansion.named, guest)
@@ -168,7 +168,7 @@ def _holder(
     """
     from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
     from kafkatool.engine.directory.log_dir import PartitionState
-    from kafkatool.engine.open_transactions import read_open_transactions
+    from kafkatool.engine.transactions.open_transactions import read_open_transactions
 
     directory = partition.partition
     if directory is None or partition.home is None or directory.state is not PartitionState.ACTIVE:

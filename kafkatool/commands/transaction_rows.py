@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkatool.commands.render import Row, human_duration, iso_time
-from kafkatool.engine.transaction_verdicts import JudgedTransaction, transaction_words
+from kafkatool.engine.transactions.verdicts import JudgedTransaction, transaction_words
 
 
 def transaction_row(judged: JudgedTransaction) -> Row:

@@ -13,7 +13,7 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.producer_replay import ReplayStops, indexed_position, replay_producers
+from kafkatool.engine.transactions.producer_replay import ReplayStops, indexed_position, replay_producers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.names import segment_file

@@ -23,7 +23,7 @@ from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.verification import Request, Verification
 
 _SAMPLE = 64 << 20

@@ -40,7 +40,7 @@ from kafkatool.engine.retention_forecast import Forecast, forecast
 from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
 from kafkatool.engine.stats.statistics import Group
-from kafkatool.engine.transaction_verdicts import TransactionVerdicts
+from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.place import SNAPSHOT, Place

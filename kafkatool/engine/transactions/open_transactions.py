@@ -11,7 +11,7 @@ from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.directory.extent import first_timestamp
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.producer_replay import indexed_position, replay_producers
+from kafkatool.engine.transactions.producer_replay import indexed_position, replay_producers
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 

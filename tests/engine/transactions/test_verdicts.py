@@ -12,9 +12,9 @@ from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.cluster.transactional_ids import CoordinatorState, TransactionalId
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.open_transactions import OpenTransaction
-from kafkatool.engine.transaction_ends import REMEMBERED_MS, TransactionEnd, find_ends
-from kafkatool.engine.transaction_verdicts import (
+from kafkatool.engine.transactions.ends import REMEMBERED_MS, TransactionEnd, find_ends
+from kafkatool.engine.transactions.open_transactions import OpenTransaction
+from kafkatool.engine.transactions.verdicts import (
     ABORT_CHECK_MS,
     CLOCKS_APART_MS,
     HANGING_AFTER_MS,
@@ -217,7 +217,7 @@ def test_another_copy_of_the_partition_shows_its_end(is_abort: bool) -> None:
 
 
 def verdicts_of(log_dir: Path, *others: Path, at_ms: int | None = None) -> list[JudgedTransaction]:
-    from kafkatool.engine.open_transactions import read_open_transactions
+    from kafkatool.engine.transactions.open_transactions import read_open_transactions
 
     dirs = [read_log_dir(str(path)) for path in (log_dir, *others)]
     verdicts = TransactionVerdicts(dirs, [], GUEST, at_ms)

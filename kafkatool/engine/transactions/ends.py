@@ -17,7 +17,7 @@ from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.broker.producer_state import read_marker
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.open_transactions import producer_snapshots
+from kafkatool.engine.transactions.open_transactions import producer_snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns

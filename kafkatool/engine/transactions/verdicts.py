@@ -27,8 +27,8 @@ from kafkatool.engine.cluster.transactional_ids import (
 )
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.open_transactions import OpenTransaction, read_open_transactions
-from kafkatool.engine.transaction_ends import TransactionEnd, find_ends
+from kafkatool.engine.transactions.ends import TransactionEnd, find_ends
+from kafkatool.engine.transactions.open_transactions import OpenTransaction, read_open_transactions
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.release import Release
