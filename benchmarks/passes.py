@@ -174,7 +174,7 @@ def rebuild(paths: list[str]) -> Callable[[], None]:
     """The plan of rebuild-index for the partitions that hold the logs."""
     from kafkatool.engine.directory.log_dir import read_partition
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.rebuild import Rebuilding, plan_rebuild
+    from kafkatool.engine.rebuild.planning import Rebuilding, plan_rebuild
 
     partitions = sorted({os.path.dirname(path) for path in paths})
     guest = Guest(cache_keep=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.rebuild import RebuildAsk, Rebuilt
+    from kafkatool.engine.rebuild.planning import RebuildAsk, Rebuilt
 
 EPILOG = epilog(
     {
@@ -122,7 +122,7 @@ class _Work:
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
         from kafkatool.commands.plan_rows import conclude, name_leftovers, step_row, write_row
         from kafkatool.engine.plan.evidence import gather_evidence
-        from kafkatool.engine.rebuild import as_plan
+        from kafkatool.engine.rebuild.planning import as_plan
 
         how = self._plan.applying(self._now_ms)
         name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
@@ -147,7 +147,7 @@ class _Work:
         return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
     def _ask(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> RebuildAsk | None:
-        from kafkatool.engine.rebuild import RebuildAsk, Rebuilding
+        from kafkatool.engine.rebuild.planning import RebuildAsk, Rebuilding
         from kafkatool.errors import KafkatoolError
 
         try:

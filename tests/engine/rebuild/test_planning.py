@@ -15,7 +15,7 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
-from kafkatool.engine.rebuild import Rebuilding, Rebuilt, as_plan, plan_rebuild
+from kafkatool.engine.rebuild.planning import Rebuilding, Rebuilt, as_plan, plan_rebuild
 from kafkatool.format.names import parse_partition_directory, segment_file
 from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries
 from kafkatool.format.producer_snapshot import read_snapshot
