@@ -26,16 +26,16 @@ from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
-    from kafkatool.engine.assignment import Fate
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.view import Replicas
     from kafkatool.engine.directory.log_dir import Partition
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.recover import RecoverAsk
-    from kafkatool.engine.recover_result import Recovered
-    from kafkatool.engine.start_checks import StartChecks
+    from kafkatool.engine.recover.assignment import Fate
+    from kafkatool.engine.recover.planning import RecoverAsk
+    from kafkatool.engine.recover.result import Recovered
+    from kafkatool.engine.recover.start_checks import StartChecks
 
 EPILOG = epilog(
     {
@@ -118,7 +118,7 @@ class _Work:
         fail_on: Severity,
     ) -> None:
         from kafkatool.commands.plan_rows import now_ms, parse_settings
-        from kafkatool.engine.broker_start import SETTINGS
+        from kafkatool.engine.recover.broker_start import SETTINGS
 
         self._guest = how
         self._talk = speak
@@ -152,11 +152,11 @@ class _Work:
             step_row,
             write_row,
         )
-        from kafkatool.engine.broker_start import BrokerStart
         from kafkatool.engine.cluster.broker_dirs import siblings
         from kafkatool.engine.plan.evidence import gather_evidence
-        from kafkatool.engine.recover import as_plan
-        from kafkatool.engine.start_checks import check_start
+        from kafkatool.engine.recover.broker_start import BrokerStart
+        from kafkatool.engine.recover.planning import as_plan
+        from kafkatool.engine.recover.start_checks import check_start
 
         log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in self.homes], self._brokers)
         checks = check_start(home.log_dir, self._guest, log_dirs, node_id)
@@ -205,7 +205,7 @@ class _Work:
         return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
     def _ask(self, partition: Partition, checks: StartChecks) -> RecoverAsk | None:
-        from kafkatool.engine.recover import RecoverAsk
+        from kafkatool.engine.recover.planning import RecoverAsk
         from kafkatool.errors import KafkatoolError
 
         try:
@@ -264,7 +264,7 @@ class _Work:
 
     def _salvage(self, one: Recovered, out: Rows, fmt: Format) -> None:
         from kafkatool.engine.files.disk import Disk
-        from kafkatool.engine.salvage import salvage
+        from kafkatool.engine.recover.salvage import salvage
 
         assert self._keep is not None
         saved = salvage(one, self._keep, Disk(), self._guest)

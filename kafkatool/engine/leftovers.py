@@ -13,8 +13,8 @@ from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.steps import Action, Step
 from kafkatool.engine.plan.virtual import VirtualDirectory
-from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
-from kafkatool.engine.recover_result import BrokerThrows, Loading, Recovering
+from kafkatool.engine.recover.leftovers import drop_temporary_files, finish_swaps
+from kafkatool.engine.recover.result import BrokerThrows, Loading, Recovering
 from kafkatool.errors import KafkatoolError
 
 _SUFFIXES = (".cleaned", ".swap", ".deleted")

@@ -24,7 +24,7 @@ from tests.commands.test_compact import CERTAIN
 from tests.commands.test_retention import SURE
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.disk import write_log_dir, write_meta_properties, write_partition
-from tests.engine.test_recover import flip
+from tests.engine.recover.test_planning import flip
 from tests.engine.transaction_logs import set_limits
 
 DISK = ("create", "rename", "link", "unlink", "make_directory", "remove_directory", "sync_directory")

@@ -17,7 +17,7 @@ from kafkatool.format.names import segment_file
 from tests.cli import Run
 from tests.cli import run as run_here
 from tests.engine.disk import write_partition
-from tests.engine.test_recover_failing_disk import failing
+from tests.engine.recover.test_failing_disk import failing
 from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
 from tests.processes import wait_until_open

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli import run
 from tests.engine.disk import write_meta_properties, write_partition
-from tests.engine.test_recover import flip
+from tests.engine.recover.test_planning import flip
 from tests.log_dirs import read_tree
 
 # The command, with a stage or the writing before it that takes its time, in the middle of one call into C.

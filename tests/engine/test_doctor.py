@@ -33,7 +33,7 @@ from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file
 from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, flip, write_log_dir, write_metadata
-from tests.engine.test_start_checks import OTHER_ID, make
+from tests.engine.recover.test_start_checks import OTHER_ID, make
 
 GUEST = Guest(cache_keep=True)
 NOW_MS = 1_800_000_000_000

@@ -20,8 +20,8 @@ from kafkatool.engine.log_loading import Opening
 from kafkatool.engine.log_reading import records
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
-from kafkatool.engine.recover import as_plan, plan_recover
-from kafkatool.engine.recover_result import Recovering
+from kafkatool.engine.recover.planning import as_plan, plan_recover
+from kafkatool.engine.recover.result import Recovering
 from kafkatool.engine.validation import split_batches
 from kafkatool.format.batch import (
     HEADER_SIZE,

@@ -14,8 +14,8 @@ import pytest
 
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover import plan_recover
-from kafkatool.engine.recover_result import Recovering
+from kafkatool.engine.recover.planning import plan_recover
+from kafkatool.engine.recover.result import Recovering
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from tests.cli import run
 from tests.kafka import peers

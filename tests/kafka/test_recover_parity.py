@@ -23,9 +23,9 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
-from kafkatool.engine.recover import as_plan, plan_recover
-from kafkatool.engine.recover_result import Recovered, Recovering
-from kafkatool.engine.start_checks import check_start
+from kafkatool.engine.recover.planning import as_plan, plan_recover
+from kafkatool.engine.recover.result import Recovered, Recovering
+from kafkatool.engine.recover.start_checks import check_start
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import read_header
 from kafkatool.format.checkpoint import PartitionOffset, read_leader_epochs, write_offset_checkpoint

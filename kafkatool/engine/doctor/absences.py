@@ -9,12 +9,12 @@ from dataclasses import replace
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker.owner_checks import holds_metadata, is_reserved_id
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.symptoms import Symptom
 from kafkatool.engine.files.lock import CLEAN_MARKER
+from kafkatool.engine.recover.broker_start import BrokerStart
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format.names import METADATA_PARTITION

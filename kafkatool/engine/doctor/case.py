@@ -9,14 +9,14 @@ from dataclasses import replace
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.broker.checkpoint_effects import Effect
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.remedies import do_without, for_a_file, write_topic_id
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
-from kafkatool.engine.recover_result import Event, Recovered
-from kafkatool.engine.recover_segments import NOT_FLUSHED
-from kafkatool.engine.start_checks import StartChecks
+from kafkatool.engine.recover.broker_start import BrokerStart
+from kafkatool.engine.recover.result import Event, Recovered
+from kafkatool.engine.recover.segments import NOT_FLUSHED
+from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.engine.verify.log_dir import checkpoint_problems
 from kafkatool.engine.verify.place import Place, place_finding
 from kafkatool.engine.verify.side_files import state_damage

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.broker.owner_checks import holds_metadata
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import LogDir, tell_problems
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import Broker
@@ -23,6 +22,7 @@ from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import Workers
+from kafkatool.engine.recover.broker_start import BrokerStart
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.verification import Request, Verification
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker.checkpoint_effects import CHECKPOINTS, Effect
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
 from kafkatool.engine.doctor.brokers import Broker
@@ -16,9 +15,10 @@ from kafkatool.engine.doctor.case import Case
 from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover import plan_recover
-from kafkatool.engine.recover_result import Recovered
-from kafkatool.engine.start_checks import StartChecks, StartProblem, check_start
+from kafkatool.engine.recover.broker_start import BrokerStart
+from kafkatool.engine.recover.planning import plan_recover
+from kafkatool.engine.recover.result import Recovered
+from kafkatool.engine.recover.start_checks import StartChecks, StartProblem, check_start
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_dir import read_checkpoint
 from kafkatool.engine.verify.side_files import state_damage

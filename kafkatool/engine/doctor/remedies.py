@@ -7,10 +7,10 @@ from collections import Counter
 
 from kafkatool.engine.advice.table import Advice, Placeholder
 from kafkatool.engine.broker.owner_checks import holds_metadata
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.doctor.brokers import Broker
-from kafkatool.engine.start_checks import StartProblem
+from kafkatool.engine.recover.broker_start import BrokerStart
+from kafkatool.engine.recover.start_checks import StartProblem
 from kafkatool.engine.verify.finding import fetch_again
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, kind_of

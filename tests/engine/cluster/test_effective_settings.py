@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.broker_start import BrokerStart
 from kafkatool.engine.cluster.effective_settings import Origin, Sources, parse_given, read_config_file
 from kafkatool.engine.cluster.topic_settings import setting, topic_settings
 from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.start_checks import StartChecks
+from kafkatool.engine.recover.broker_start import BrokerStart
+from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.recover_result import BrokerThrows, Loading, unreadable_in
+from kafkatool.engine.recover.result import BrokerThrows, Loading, unreadable_in
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from kafkatool.format.legacy import read_messages

@@ -19,9 +19,9 @@ from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.plan.undo import undo
-from kafkatool.engine.recover import as_plan, plan_recover
-from kafkatool.engine.recover_result import Recovered, Recovering
-from kafkatool.engine.salvage import salvage
+from kafkatool.engine.recover.planning import as_plan, plan_recover
+from kafkatool.engine.recover.result import Recovered, Recovering
+from kafkatool.engine.recover.salvage import salvage
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
 from kafkatool.format.names import segment_file

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
-from kafkatool.engine.recover_result import Loading, offset_in_name
+from kafkatool.engine.recover.result import Loading, offset_in_name
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

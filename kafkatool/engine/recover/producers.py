@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.plan.virtual import Unreadable, VirtualDirectory
-from kafkatool.engine.recover_lookup import SegmentLookup
-from kafkatool.engine.recover_result import BrokerThrows, DirectoryFails, Loading, offset_in_name
+from kafkatool.engine.recover.lookup import SegmentLookup
+from kafkatool.engine.recover.result import BrokerThrows, DirectoryFails, Loading, offset_in_name
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file

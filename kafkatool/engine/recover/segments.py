@@ -12,8 +12,8 @@ from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSe
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.plan.steps import Stretch
 from kafkatool.engine.plan.virtual import Unreadable
-from kafkatool.engine.recover_producers import Producers, rebuild_producers
-from kafkatool.engine.recover_result import (
+from kafkatool.engine.recover.producers import Producers, rebuild_producers
+from kafkatool.engine.recover.result import (
     INDEXES,
     BrokerThrows,
     DirectoryFails,

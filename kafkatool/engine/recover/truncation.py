@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkatool.engine.recover_producers import Producers
-from kafkatool.engine.recover_result import Loading
+from kafkatool.engine.recover.producers import Producers
+from kafkatool.engine.recover.result import Loading
 from kafkatool.format.names import segment_file
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import salvage as module
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover_result import Recovered
-from kafkatool.engine.salvage import salvage
+from kafkatool.engine.recover.planning import salvage as module
+from kafkatool.engine.recover.result import Recovered
+from kafkatool.engine.recover.salvage import salvage
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.crash_disk import CrashDisk, nothing

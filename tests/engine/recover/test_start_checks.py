@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.assignment import fate_of
 from kafkatool.engine.cluster.broker_dirs import configured_brokers, siblings
 from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.start_checks import StartChecks, check_start
+from kafkatool.engine.recover.assignment import fate_of
+from kafkatool.engine.recover.start_checks import StartChecks, check_start
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run

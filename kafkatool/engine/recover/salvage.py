@@ -14,7 +14,7 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.producer_state import read_marker
 from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.recover_result import Recovered
+from kafkatool.engine.recover.result import Recovered
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file

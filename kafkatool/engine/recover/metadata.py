@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import scan
-from kafkatool.engine.recover_result import BrokerThrows, Loading
-from kafkatool.engine.recover_truncation import start_anew_at
+from kafkatool.engine.recover.result import BrokerThrows, Loading
+from kafkatool.engine.recover.truncation import start_anew_at
 from kafkatool.format.names import SnapshotName, parse_snapshot_name
 
 _SNAPSHOT = ".checkpoint"

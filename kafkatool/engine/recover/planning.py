@@ -30,12 +30,12 @@ from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.plan.steps import NewEnd, Plan
 from kafkatool.engine.plan.virtual import VirtualDirectory
-from kafkatool.engine.recover_leftovers import drop_temporary_files, finish_swaps
-from kafkatool.engine.recover_lookup import SegmentLookup
-from kafkatool.engine.recover_mending import mend_logs
-from kafkatool.engine.recover_metadata import sort_out_snapshots
-from kafkatool.engine.recover_producers import finish_producers
-from kafkatool.engine.recover_result import (
+from kafkatool.engine.recover.leftovers import drop_temporary_files, finish_swaps
+from kafkatool.engine.recover.lookup import SegmentLookup
+from kafkatool.engine.recover.mending import mend_logs
+from kafkatool.engine.recover.metadata import sort_out_snapshots
+from kafkatool.engine.recover.producers import finish_producers
+from kafkatool.engine.recover.result import (
     BrokerThrows,
     DirectoryFails,
     Event,
@@ -43,8 +43,8 @@ from kafkatool.engine.recover_result import (
     Recovered,
     Recovering,
 )
-from kafkatool.engine.recover_segments import load_segments, recover_from_the_recovery_point
-from kafkatool.engine.recover_truncation import make_empty_segment, start_anew_at
+from kafkatool.engine.recover.segments import load_segments, recover_from_the_recovery_point
+from kafkatool.engine.recover.truncation import make_empty_segment, start_anew_at
 from kafkatool.errors import FormatError
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from kafkatool.engine.assignment import Fate, fate_of
 from kafkatool.engine.cluster.broker_dirs import node_id_of
 from kafkatool.engine.cluster.topic_settings import NumberSettings, is_tiered, setting, settings_in
 from kafkatool.engine.cluster.view import ClusterView, Replicas, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover_result import Recovering
-from kafkatool.engine.start_checks import StartChecks
+from kafkatool.engine.recover.assignment import Fate, fate_of
+from kafkatool.engine.recover.result import Recovering
+from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.format.names import parse_partition_directory
 from kafkatool.format.release import NEWEST
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.engine.recover_result import BrokerThrows, Loading, offset_in_name
+from kafkatool.engine.recover.result import BrokerThrows, Loading, offset_in_name
 
 
 def drop_temporary_files(log: Loading) -> None:
