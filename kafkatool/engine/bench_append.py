@@ -22,10 +22,10 @@ from kafkatool.engine.bench_load import Batches, Load, Pool, make_pool
 from kafkatool.engine.bench_place import Place, device_written, dirty_memory
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk, DiskFile, File
-from kafkatool.engine.flusher import BackgroundFlusher
 from kafkatool.engine.jobs.histogram import Histogram
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import open_log
+from kafkatool.engine.log.flusher import BackgroundFlusher
+from kafkatool.engine.log.loading import open_log
+from kafkatool.engine.log.partition_log import Log
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.release import Release

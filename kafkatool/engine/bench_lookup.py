@@ -19,10 +19,10 @@ from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log import Log, LogParts, no_jitter
-from kafkatool.engine.log_reading import offset_for_time, read
-from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, Segment
-from kafkatool.engine.snapshots import Snapshots
+from kafkatool.engine.log.partition_log import Log, LogParts, no_jitter
+from kafkatool.engine.log.reading import offset_for_time, read
+from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, Segment
+from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import NEWEST
 

@@ -17,8 +17,8 @@ from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import open_source
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
 from kafkatool.format import txn_index
 from kafkatool.format.batch import (
     CONTROL_MASK,

@@ -13,8 +13,8 @@ from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import records
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.reading import records
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way

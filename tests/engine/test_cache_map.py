@@ -25,7 +25,7 @@ from kafkatool.engine.files.lock import hold_lock
 from kafkatool.engine.files.open_files import open_kafka_files
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.log_loading import open_log
+from kafkatool.engine.log.loading import open_log
 from kafkatool.errors import UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import NEWEST

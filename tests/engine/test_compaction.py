@@ -20,7 +20,7 @@ from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound, dirty_
 from kafkatool.engine.compaction.offset_map import map_capacity
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.log_loading import Opening, open_log
+from kafkatool.engine.log.loading import Opening, open_log
 from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal, write_batch
 from kafkatool.format.columns import RecordDecoder
 from kafkatool.format.kernel.verdicts import Fate

@@ -10,9 +10,9 @@ from kafkatool.engine.broker import refusals
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
-from tests.engine.test_log_fixtures import content
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
+from tests.engine.log.test_fixtures import content
 from tests.kafka.java_client import JavaServant
 
 ERRORS: dict[type[LogRefusal], int] = {

@@ -16,13 +16,13 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.log_loading import Opening
-from kafkatool.engine.log_reading import records
+from kafkatool.engine.log.loading import Opening
+from kafkatool.engine.log.reading import records
+from kafkatool.engine.log.validation import split_batches
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
 from kafkatool.engine.recover.result import Recovering
-from kafkatool.engine.validation import split_batches
 from kafkatool.format.batch import (
     HEADER_SIZE,
     TIMESTAMP_TYPE_MASK,
@@ -35,7 +35,7 @@ from kafkatool.format.batch import (
 )
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.names import segment_file
-from tests.engine.test_log_fixtures import content
+from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker_log import TwoLogs
 from tests.kafka.java_client import JavaServant, require_servant

@@ -21,10 +21,10 @@ from kafkatool.engine.broker.producer_state import Origin
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_dir_writer import open_log_dir
-from kafkatool.engine.log_loading import open_log
-from kafkatool.engine.log_reading import Isolation, offset_for_time, records
+from kafkatool.engine.log.loading import open_log
+from kafkatool.engine.log.log_dir_writer import open_log_dir
+from kafkatool.engine.log.partition_log import Log
+from kafkatool.engine.log.reading import Isolation, offset_for_time, records
 from kafkatool.format.batch import (
     CONTROL_MASK,
     HEADER_SIZE,
@@ -40,7 +40,7 @@ from kafkatool.format.names import segment_file
 from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
-from tests.engine.test_log_fixtures import content
+from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record, wait_until

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import FileSource
-from kafkatool.engine.log_reading import _Aborted
+from kafkatool.engine.log.reading import _Aborted
 from kafkatool.engine.records.arrow_rows import ArrowRows
 from kafkatool.engine.records.stream import Bad, RecordStream, Start
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header

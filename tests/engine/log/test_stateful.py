@@ -15,10 +15,10 @@ from kafkatool.engine.batches.records import first_offset, records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange, UnexpectedOffset
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import offset_for_time, read, records
-from kafkatool.engine.validation import split_batches
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
+from kafkatool.engine.log.reading import offset_for_time, read, records
+from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.record import Record

@@ -22,7 +22,7 @@ from kafkatool.engine.broker.refusals import (
     OffsetsOutOfOrder,
 )
 from kafkatool.engine.cluster.topic_config import TopicConfig
-from kafkatool.engine.segment import NewBatch
+from kafkatool.engine.log.segment import NewBatch
 from kafkatool.errors import FormatError, Truncated
 from kafkatool.format import batch as batch_format
 from kafkatool.format import legacy

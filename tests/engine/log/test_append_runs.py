@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from kafkatool.engine import append_runs, log
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
-from kafkatool.engine.log_loading import open_log
-from kafkatool.engine.segment import Segment
+from kafkatool.engine.log.loading import open_log
+from kafkatool.engine.log.partition_log import append_runs, partition_log
+from kafkatool.engine.log.segment import Segment
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import read_entries
@@ -69,9 +69,9 @@ def test_a_run_leaves_what_single_batches_leave(
         at_once += found is not None
         return found
 
-    monkeypatch.setattr(log, "plain_run", counted)
+    monkeypatch.setattr(partition_log, "plain_run", counted)
     quick = _write(tmp_path / "quick-0", seed)
-    monkeypatch.setattr(log, "plain_run", lambda *_: None)
+    monkeypatch.setattr(partition_log, "plain_run", lambda *_: None)
     monkeypatch.setattr(Segment, "append_plain", lambda *_: -1)
     assert quick == _write(tmp_path / "slow-0", seed)
     assert at_once > 10, "the quick way was hardly taken"

@@ -16,10 +16,10 @@ import pytest
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log import LEADER_EPOCHS, Log
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.segment import NewBatch
-from kafkatool.engine.validation import split_batches
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Log
+from kafkatool.engine.log.segment import NewBatch
+from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import entries_end as offset_entries_end

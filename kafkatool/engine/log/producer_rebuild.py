@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
-from kafkatool.engine.segment import Segment
-from kafkatool.engine.snapshots import Snapshots
+from kafkatool.engine.log.segment import Segment
+from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.batch import BatchHeader
 
 

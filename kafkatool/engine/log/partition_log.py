@@ -20,7 +20,6 @@ from itertools import zip_longest
 from types import TracebackType
 from typing import NamedTuple
 
-from kafkatool.engine.append_runs import plain_run
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch
@@ -32,11 +31,12 @@ from kafkatool.engine.broker.refusals import (
 )
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import Files, replace_file
-from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.producer_rebuild import rebuild_producers
-from kafkatool.engine.segment import NewBatch, Segment
-from kafkatool.engine.snapshots import Snapshots
-from kafkatool.engine.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
+from kafkatool.engine.log.append_runs import plain_run
+from kafkatool.engine.log.flusher import Flusher
+from kafkatool.engine.log.producer_rebuild import rebuild_producers
+from kafkatool.engine.log.segment import NewBatch, Segment
+from kafkatool.engine.log.snapshots import Snapshots
+from kafkatool.engine.log.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import MAX_INT32, MAX_INT64, BatchHeader
 from kafkatool.format.checkpoint import write_leader_epochs

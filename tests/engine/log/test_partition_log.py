@@ -19,11 +19,11 @@ from kafkatool.engine.broker.refusals import (
 )
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.leftovers import Unfinished
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import Isolation, read, records
-from kafkatool.engine.split import NotSplittable
+from kafkatool.engine.log.leftovers import Unfinished
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
+from kafkatool.engine.log.reading import Isolation, read, records
+from kafkatool.engine.log.segment_split import NotSplittable
 from kafkatool.format.batch import (
     CONTROL_MASK,
     TRANSACTIONAL_MASK,

@@ -19,7 +19,7 @@ from kafkatool.engine.broker.refusals import (
     MessageTooLarge,
 )
 from kafkatool.engine.cluster.topic_config import read_config
-from kafkatool.engine.validation import LeaderValidation, split_batches
+from kafkatool.engine.log.validation import LeaderValidation, split_batches
 from kafkatool.format.batch import (
     CONTROL_MASK,
     HEADER_SIZE,

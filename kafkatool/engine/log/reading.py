@@ -14,9 +14,9 @@ from enum import Enum
 
 from kafkatool.engine.batches.records import Header, first_offset, records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange
-from kafkatool.engine.log import Log
-from kafkatool.engine.segment import LOG, FoundBatch, Segment
-from kafkatool.engine.validation import split_batches
+from kafkatool.engine.log.partition_log import Log
+from kafkatool.engine.log.segment import LOG, FoundBatch, Segment
+from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.record import Record
 from kafkatool.format.txn_index import AbortedTxn

@@ -15,7 +15,7 @@ from kafkatool.format.primitives import Buffer
 
 if TYPE_CHECKING:
     from kafkatool.engine.broker.run_accounting import RunColumns
-    from kafkatool.engine.log import Log
+    from kafkatool.engine.log.partition_log import Log
 
 _FEWEST = 8
 """Below that many batches numpy takes longer than it saves."""

@@ -21,8 +21,8 @@ from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.files.lock import CLEAN_MARKER, hold_lock, refuse_if_in_use
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.plan.steps import drop_clean_marker
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds

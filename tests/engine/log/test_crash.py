@@ -19,17 +19,25 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import leftovers, log, log_loading, producer_rebuild, segment, snapshots, split
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk, Files
-from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import read
-from kafkatool.engine.segment import EXTENSIONS, LOG
-from kafkatool.engine.validation import split_batches
+from kafkatool.engine.log.flusher import Flusher
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import (
+    Log,
+    leftovers,
+    loading,
+    partition_log,
+    producer_rebuild,
+    segment,
+    segment_split,
+    snapshots,
+)
+from kafkatool.engine.log.reading import read
+from kafkatool.engine.log.segment import EXTENSIONS, LOG
+from kafkatool.engine.log.validation import split_batches
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import (
     CONTROL_MASK,
@@ -100,7 +108,7 @@ class Story:
     directory: str
     left: Opening = field(default_factory=Opening)
     batches: list[bytes] = field(default_factory=list)
-    log: Log | None = None
+    partition_log: Log | None = None
     is_closed: bool = False
     cut_at: int | None = None
     config: TopicConfig = CONFIG
@@ -282,7 +290,7 @@ def too_many_offsets(story: Story) -> None:
     starts = (0, 2, 4, FAR + 5, FAR + 7, 3 * FAR)
     story.batches = [data_batch(offset, transactional=False) for offset in starts]
     (directory / segment_file(0, ".log")).write_bytes(b"".join(story.batches))
-    (directory / log.LEADER_EPOCHS).write_bytes(write_leader_epochs([EpochStart(0, 0)]))
+    (directory / partition_log.LEADER_EPOCHS).write_bytes(write_leader_epochs([EpochStart(0, 0)]))
     restart_disk(story)
     story.left = Opening(3 * FAR + 2)
     story.open()
@@ -493,7 +501,7 @@ def test_very_many_lives_survive_power_cuts(seed: int) -> None:
 def sync_calls() -> set[str]:
     """Every line of the log that syncs something; those of fs.py are proven in test_fs.py."""
     found = set()
-    for module in (log, log_loading, segment, snapshots, producer_rebuild, leftovers, split):
+    for module in (partition_log, loading, segment, snapshots, producer_rebuild, leftovers, segment_split):
         path = Path(str(module.__file__))
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if "(extension).sync()" in line:

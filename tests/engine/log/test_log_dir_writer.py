@@ -17,10 +17,10 @@ from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive
-from kafkatool.engine.log import Log
-from kafkatool.engine.log_dir_writer import LogDirWriter, open_log_dir
-from kafkatool.engine.log_loading import Opening, open_log
-from kafkatool.engine.log_reading import records
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.log_dir_writer import LogDirWriter, open_log_dir
+from kafkatool.engine.log.partition_log import Log
+from kafkatool.engine.log.reading import records
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.release import Release

@@ -22,13 +22,13 @@ from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSe
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.flusher import Flusher
-from kafkatool.engine.leftovers import resolve_leftovers
-from kafkatool.engine.log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
-from kafkatool.engine.producer_rebuild import rebuild_producers, take_empty_snapshots
-from kafkatool.engine.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
-from kafkatool.engine.snapshots import Snapshots
-from kafkatool.engine.split import split_segment
+from kafkatool.engine.log.flusher import Flusher
+from kafkatool.engine.log.leftovers import resolve_leftovers
+from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
+from kafkatool.engine.log.producer_rebuild import rebuild_producers, take_empty_snapshots
+from kafkatool.engine.log.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
+from kafkatool.engine.log.segment_split import split_segment
+from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.txn_index import sanity_problem
 

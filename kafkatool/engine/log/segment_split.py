@@ -18,8 +18,8 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.segment_bases import bases_of
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
-from kafkatool.engine.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
-from kafkatool.engine.snapshots import Snapshots
+from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
+from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import MAX_INT32
