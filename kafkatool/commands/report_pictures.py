@@ -16,8 +16,8 @@ from kafkatool.commands.time_axis import WIDTH, TimeAxis
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.reporting.trouble import DamageMap
-from kafkatool.engine.retention import Decision, SegmentFacts, Verdict
-from kafkatool.engine.retention_forecast import Forecast
+from kafkatool.engine.retention.forecast import Forecast
+from kafkatool.engine.retention.rules import Decision, SegmentFacts, Verdict
 
 _MOST_CUTS = 120
 _LEAST = 2.0

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.plan.evidence import Evidence
     from kafkatool.engine.plan.steps import Plan
-    from kafkatool.engine.retention_free import Way
-    from kafkatool.engine.retention_logs import Judged
+    from kafkatool.engine.retention.free import Way
+    from kafkatool.engine.retention.logs import Judged
 
 EPILOG = epilog(
     {
@@ -121,7 +121,7 @@ class _Work:
 
     def judge_with(self, remote_offset: int | None, *, check_times: bool) -> None:
         """Settle the moment, and what nobody can read from the disk."""
-        from kafkatool.engine.retention_logs import Judging
+        from kafkatool.engine.retention.logs import Judging
 
         number, _is_assumed = self._broker.watermark(None)
         at_end = self._broker.high_watermark == "end"
@@ -163,7 +163,7 @@ class _Work:
 
     def _judge(self, home: Home) -> list[Judged]:
         from kafkatool.engine.jobs.in_order import in_order
-        from kafkatool.engine.retention_logs import JudgeAsk, judge_one
+        from kafkatool.engine.retention.logs import JudgeAsk, judge_one
         from kafkatool.errors import KafkatoolError
 
         judged = []
@@ -186,7 +186,7 @@ class _Work:
         return judged
 
     def _copied(self, home: Home, named: NamedPartition, sources: Sources) -> EpochOffsets | None:
-        from kafkatool.engine.retention_logs import copied_of
+        from kafkatool.engine.retention.logs import copied_of
 
         if self._how.remote_offset is not None:
             return None
@@ -243,7 +243,7 @@ class _Work:
     def delete(self, move_to: str | None) -> None:
         """Show the verdicts, directory by directory, and with --apply act on them."""
         from kafkatool.commands.retention_rows import VERDICT_COLUMNS, gone_sentence, verdict_row
-        from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
+        from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
 
         for home in self._homes:
             evidence = self._evidence(home)
@@ -287,7 +287,7 @@ class _Work:
     def purge(self) -> None:
         """Unlink what was deleted, or say what that would be."""
         from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
-        from kafkatool.engine.retention_plan import plan_purge
+        from kafkatool.engine.retention.deletion import plan_purge
 
         with self._rows(STEP_COLUMNS) as out:
             for home in self._homes:
@@ -317,7 +317,7 @@ class _Work:
             departure_row,
             forecast_row,
         )
-        from kafkatool.engine.retention_forecast import forecast
+        from kafkatool.engine.retention.forecast import forecast
 
         duration_ms = parse_duration(text)
         if duration_ms < _STEPS:
@@ -341,8 +341,8 @@ class _Work:
     def free(self, text: str) -> None:
         from kafkatool.commands.arguments import parse_size
         from kafkatool.commands.render import human_size
-        from kafkatool.engine.retention_free import ways_to_free
-        from kafkatool.engine.retention_held import held_back
+        from kafkatool.engine.retention.free import ways_to_free
+        from kafkatool.engine.retention.held import held_back
 
         wanted = parse_size(text)
         if not wanted:
@@ -361,7 +361,7 @@ class _Work:
     def _ways_as_rows(self, ways: list[Way], judged: list[Judged]) -> tuple[list[Row], list[Row]]:
         """What is held back, and changes of settings."""
         from kafkatool.commands.retention_rows import change_row, held_row
-        from kafkatool.engine.retention_held import HeldBack
+        from kafkatool.engine.retention.held import HeldBack
 
         waits = {one.partition.topic: one.check_ms + one.delay_ms for one in judged}
         held: list[Row] = []

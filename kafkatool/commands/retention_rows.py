@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from kafkatool.commands.render import Column, Look, Row, human_duration, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.directory.log_dir import PartitionState
-from kafkatool.engine.retention import Decision, Rule, TimeSource
+from kafkatool.engine.retention.rules import Decision, Rule, TimeSource
 
 if TYPE_CHECKING:
-    from kafkatool.engine.retention import SegmentFacts, Verdict
-    from kafkatool.engine.retention_forecast import Departure, Point
-    from kafkatool.engine.retention_free import Change
-    from kafkatool.engine.retention_held import HeldBack
-    from kafkatool.engine.retention_logs import Judged
+    from kafkatool.engine.retention.forecast import Departure, Point
+    from kafkatool.engine.retention.free import Change
+    from kafkatool.engine.retention.held import HeldBack
+    from kafkatool.engine.retention.logs import Judged
+    from kafkatool.engine.retention.rules import SegmentFacts, Verdict
 
 VERDICT_COLUMNS = (
     Column("partition_name", "PARTITION"),

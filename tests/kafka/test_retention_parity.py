@@ -26,9 +26,9 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
-from kafkatool.engine.retention import Decision, Rule
-from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
-from kafkatool.engine.retention_plan import plan_deletion, refuse_guesses
+from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
+from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
+from kafkatool.engine.retention.rules import Decision, Rule
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release

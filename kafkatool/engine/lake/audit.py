@@ -24,10 +24,10 @@ from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
 from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
-from kafkatool.engine.retention import Limits, SegmentFacts, TimeSource, decide
-from kafkatool.engine.retention import LogFacts as RetentionFacts
-from kafkatool.engine.retention_facts import Reading, read_log_facts
-from kafkatool.engine.retention_logs import copied_of, limits_for, with_copies
+from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.logs import copied_of, limits_for, with_copies
+from kafkatool.engine.retention.rules import Limits, SegmentFacts, TimeSource, decide
+from kafkatool.engine.retention.rules import LogFacts as RetentionFacts
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.place import SNAPSHOT, Place

@@ -36,8 +36,8 @@ from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.reporting.records_around import Around, records_around
 from kafkatool.engine.reporting.trouble import DamageMap, Trouble
 from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
-from kafkatool.engine.retention_forecast import Forecast, forecast
-from kafkatool.engine.retention_logs import Judged, Judging, copied_of, judge
+from kafkatool.engine.retention.forecast import Forecast, forecast
+from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
 from kafkatool.engine.stats.statistics import Group
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts

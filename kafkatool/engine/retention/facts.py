@@ -22,7 +22,7 @@ from kafkatool.engine.directory.extent import (
 )
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.retention import LogFacts, SegmentFacts, TimeSource
+from kafkatool.engine.retention.rules import LogFacts, SegmentFacts, TimeSource
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, time_index
 from kafkatool.format.time_index import TimeEntry

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine.cluster.topic_config import read_config
-from kafkatool.engine.retention import (
+from kafkatool.engine.retention.rules import (
     Decision,
     Limits,
     LogFacts,

@@ -21,8 +21,8 @@ from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.directory.log_dir import FileEntry, Partition
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import NewEnd, Plan, Step, purge, remove, rename, write
-from kafkatool.engine.retention import Decision
-from kafkatool.engine.retention_logs import Judged
+from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.rules import Decision
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader

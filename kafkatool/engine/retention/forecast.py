@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kafkatool.engine.retention import Decision, LogFacts, Rule, SegmentFacts, TimeSource, decide
-from kafkatool.engine.retention_logs import Judged
+from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.rules import Decision, LogFacts, Rule, SegmentFacts, TimeSource, decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS
 from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.retention import Decision, SegmentFacts, decide
-from kafkatool.engine.retention_logs import Judged
+from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.rules import Decision, SegmentFacts, decide
 from kafkatool.errors import FormatError
 
 

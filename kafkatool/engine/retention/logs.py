@@ -10,7 +10,8 @@ from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies, h
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.retention import (
+from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.rules import (
     Decision,
     Limits,
     LogFacts,
@@ -21,7 +22,6 @@ from kafkatool.engine.retention import (
     decide,
     limits_of,
 )
-from kafkatool.engine.retention_facts import Reading, read_log_facts
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS, Origin, Setting
-from kafkatool.engine.retention import Limits, decide
-from kafkatool.engine.retention_held import HeldBack
-from kafkatool.engine.retention_logs import Judged
+from kafkatool.engine.retention.held import HeldBack
+from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.rules import Limits, decide
 
 
 @dataclass(frozen=True, slots=True)

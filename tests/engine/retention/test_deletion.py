@@ -16,12 +16,12 @@ from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.plan.undo import plan_undo, undo
-from kafkatool.engine.retention import Decision, LogFacts, TimeSource
-from kafkatool.engine.retention_facts import Reading, read_log_facts
-from kafkatool.engine.retention_forecast import forecast, ingest_rate
-from kafkatool.engine.retention_free import changes_that_free
-from kafkatool.engine.retention_logs import Judged, Judging, judge
-from kafkatool.engine.retention_plan import plan_deletion, plan_purge, refuse_guesses
+from kafkatool.engine.retention.deletion import plan_deletion, plan_purge, refuse_guesses
+from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.forecast import forecast, ingest_rate
+from kafkatool.engine.retention.free import changes_that_free
+from kafkatool.engine.retention.logs import Judged, Judging, judge
+from kafkatool.engine.retention.rules import Decision, LogFacts, TimeSource
 from kafkatool.errors import Refused
 from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file
