@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kafkatool.commands.cache_map_rows import View
     from kafkatool.commands.render import Talk
     from kafkatool.engine.batches.seek import Range
-    from kafkatool.engine.cache_map import Notes
-    from kafkatool.engine.cache_plan import Action
+    from kafkatool.engine.cache.planning import Action
+    from kafkatool.engine.cache.residents import Notes
     from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
 
@@ -103,7 +103,7 @@ class ChangeOptions:
     apply: ApplyOpt = False
 
     def action(self) -> Action | None:
-        from kafkatool.engine.cache_plan import Action
+        from kafkatool.engine.cache.planning import Action
 
         if self.warm and self.evict:
             raise UsageError("--warm and --evict exclude each other")
@@ -238,7 +238,7 @@ class _Looking:
     def __init__(
         self, guest: Guest, talk: Talk, fmt: MapFormat, raw: bool, limit: int | None, width: int
     ) -> None:
-        from kafkatool.engine.cache_map import Notes
+        from kafkatool.engine.cache.residents import Notes
 
         self.guest, self.talk, self.fmt, self.raw, self.limit = guest, talk, fmt, raw, limit
         self.width = width or _terminal_width()
@@ -282,7 +282,7 @@ class _Looking:
         from kafkatool.commands.cache_map_picture import draw_html, draw_svg
         from kafkatool.commands.render import stdout
         from kafkatool.commands.terminal_text import guarded
-        from kafkatool.engine.cache_map import map_targets
+        from kafkatool.engine.cache.residents import map_targets
 
         draw = draw_html if self.fmt is MapFormat.html else draw_svg
         found = islice(map_targets(targets, self.guest, self.notes), self.limit)
@@ -308,19 +308,19 @@ class _Looking:
         self, targets: list[Target], action: Action, wanted: ChangeOptions
     ) -> Iterator[dict[str, Any]]:
         from kafkatool.commands.cache_map_rows import piece_row
-        from kafkatool.engine import cache_plan
-        from kafkatool.engine.cache_map import map_targets
+        from kafkatool.engine.cache import planning
+        from kafkatool.engine.cache.residents import map_targets
 
-        budget = cache_plan.free_memory()
+        budget = planning.free_memory()
         within, last_size = wanted.range(), wanted.last_size()
         for mapped in map_targets(targets, self.guest, self.notes):
-            meant = cache_plan.bounds(mapped, within, last_size, self.guest)
-            pieces = cache_plan.plan(mapped, action, meant, budget)
-            if action is cache_plan.Action.WARM:
+            meant = planning.bounds(mapped, within, last_size, self.guest)
+            pieces = planning.plan(mapped, action, meant, budget)
+            if action is planning.Action.WARM:
                 budget -= sum(piece.size for piece in pieces)
             self._tell_refused(pieces, wanted.apply)
             if wanted.apply:
-                for done in cache_plan.apply(pieces, self.guest):
+                for done in planning.apply(pieces, self.guest):
                     yield piece_row(done.piece, done)
             else:
                 yield from map(piece_row, pieces)

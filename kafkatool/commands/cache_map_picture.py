@@ -30,7 +30,7 @@ from kafkatool.commands.page import (
     tag,
 )
 from kafkatool.commands.render import human_size
-from kafkatool.engine.cache_map import MappedPartition, MappedSegment, cached_tail
+from kafkatool.engine.cache.residents import MappedPartition, MappedSegment, cached_tail
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell
 from kafkatool.engine.files.source import Guest

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from kafkatool.commands.render import Column, Look, human_size, iso_time, printable
-from kafkatool.engine.cache_map import MappedFile, MappedPartition, MappedSegment, Reader, Tail
-from kafkatool.engine.cache_plan import Done, Piece
+from kafkatool.engine.cache.planning import Done, Piece
+from kafkatool.engine.cache.residents import MappedFile, MappedPartition, MappedSegment, Reader, Tail
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell
 from kafkatool.format import kinds

@@ -33,7 +33,7 @@ from kafkatool.commands.cache_map_rows import (
     tail_sentence,
 )
 from kafkatool.commands.render import Ndjson, Table, has_colour, human_size, printable, stdout, takes_escapes
-from kafkatool.engine.cache_map import (
+from kafkatool.engine.cache.residents import (
     MappedPartition,
     Reader,
     Tail,

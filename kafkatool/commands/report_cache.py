@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.commands.cache_map_rows import CacheRow, log_cells, partition_row, tail_sentence
 from kafkatool.commands.stats_rows import share_text
-from kafkatool.engine.cache_map import MappedPartition, Tail
+from kafkatool.engine.cache.residents import MappedPartition, Tail
 from kafkatool.engine.files.residency import Cell, condensed
 
 MOST_STRIPS = 24

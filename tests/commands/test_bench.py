@@ -15,7 +15,7 @@ import pytest
 from kafkatool.engine import bench_place
 from kafkatool.engine.bench_compare import compare
 from tests.cli import run
-from tests.engine.test_cache_map import LockedByAnother
+from tests.engine.cache.test_residents import LockedByAnother
 from tests.kafka.librdkafka import wait_until
 
 QUICK = ("--on-live-volume", "--no-limits", "--format", "ndjson")

@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.cache_map import MappedPartition, Notes, Tail, cached_tail, map_partition
+from kafkatool.engine.cache.residents import MappedPartition, Notes, Tail, cached_tail, map_partition
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning

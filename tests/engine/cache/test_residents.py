@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine import cache_plan
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
-from kafkatool.engine.cache_map import (
+from kafkatool.engine.cache import planning
+from kafkatool.engine.cache.planning import Action, apply, bounds, free_memory, plan
+from kafkatool.engine.cache.residents import (
     MappedPartition,
     Notes,
     cached_tail,
     map_targets,
     reading_from,
 )
-from kafkatool.engine.cache_plan import Action, apply, bounds, free_memory, plan
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.engine.files.disk import Disk
@@ -239,7 +239,7 @@ def test_what_memory_has_free_is_less_than_all_of_it(tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()
     (tmp_path / "box" / "memory.max").write_text("2048000\n")
     (tmp_path / "box" / "memory.current").write_text("1024000\n")
-    assert cache_plan.free_memory(str(tmp_path), str(tmp_path)) == 1024000 - 1024000 // 16
+    assert planning.free_memory(str(tmp_path), str(tmp_path)) == 1024000 - 1024000 // 16
 
 
 # --- whose files --------------------------------------------------------------------------------------

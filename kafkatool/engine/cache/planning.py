@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kafkatool.engine.batches.seek import Range
-from kafkatool.engine.cache_map import MappedPartition
+from kafkatool.engine.cache.residents import MappedPartition
 from kafkatool.engine.directory.locate import Found, Search
 from kafkatool.engine.directory.log_dir import SegmentState
 from kafkatool.engine.files import page_cache
