@@ -240,9 +240,9 @@ def _map(directory: str) -> float:
 
 
 def _append(name: str, directory: str, size: int) -> float:
-    from kafkatool.engine.bench_append import Writer
-    from kafkatool.engine.bench_load import Load, make_pool
-    from kafkatool.engine.bench_place import take
+    from kafkatool.engine.bench.append import Writer
+    from kafkatool.engine.bench.load import Load, make_pool
+    from kafkatool.engine.bench.place import take
 
     load = Load(num_records=RECORDS)
     if name in ("append-many", "append-encoded"):
@@ -263,9 +263,9 @@ def _append(name: str, directory: str, size: int) -> float:
 
 
 def _write(directory: str, size: int) -> float:
-    from kafkatool.engine.bench_append import limits
-    from kafkatool.engine.bench_load import Load
-    from kafkatool.engine.bench_place import Place
+    from kafkatool.engine.bench.append import limits
+    from kafkatool.engine.bench.load import Load
+    from kafkatool.engine.bench.place import Place
 
     return next(limits(Load(), Place(directory, made=False), size, None, 1)).seconds
 

@@ -16,10 +16,10 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.render import Talk
-    from kafkatool.engine.bench_append import Limit, Sample, Written
-    from kafkatool.engine.bench_compare import Metric
-    from kafkatool.engine.bench_load import Load
-    from kafkatool.engine.bench_place import Place
+    from kafkatool.engine.bench.append import Limit, Sample, Written
+    from kafkatool.engine.bench.compare import Metric
+    from kafkatool.engine.bench.load import Load
+    from kafkatool.engine.bench.place import Place
 
 EPILOG = epilog(
     {
@@ -140,7 +140,7 @@ def bench_append(
     back. Then the same blocks are written to a plain file, and 4 KiB blocks at random: what the log could
     reach at most, and what it would be without its order. Ctrl-C ends early, with what was measured.
     """
-    from kafkatool.engine.bench_place import take
+    from kafkatool.engine.bench.place import take
 
     chosen = _load(load, logs)
     payload = _payload(chosen)
@@ -160,7 +160,7 @@ def bench_append(
 
 def _load(load: LoadOptions, logs: LogOptions) -> Load:
     from kafkatool.commands.arguments import parse_size
-    from kafkatool.engine.bench_load import Load
+    from kafkatool.engine.bench.load import Load
 
     if logs.writers > logs.partitions:
         raise UsageError(f"{logs.writers} writers need as many partitions: a log has one writer")
@@ -202,7 +202,7 @@ def _payload(load: Load) -> bytes | None:
 def _run(
     load: Load, place: Place, payload: bytes | None, with_limits: bool, fmt: Format, bench: BenchOptions
 ) -> ExitCode:
-    from kafkatool.engine.bench_append import Written, append, limits
+    from kafkatool.engine.bench.append import Written, append, limits
 
     seed, total = 1, Written()
     samples: list[Sample] = []
@@ -250,7 +250,7 @@ class _Live:
 
 
 def _metrics(total: Written, samples: list[Sample], bare: list[Limit]) -> list[Metric]:
-    from kafkatool.engine.bench_compare import Metric
+    from kafkatool.engine.bench.compare import Metric
 
     seconds = total.seconds or 1e-9
     whole = [sample for sample in samples if sample.length]
@@ -299,7 +299,7 @@ def _metrics(total: Written, samples: list[Sample], bare: list[Limit]) -> list[M
 
 def _latencies(total: Written, samples: list[Sample]) -> list[Metric]:
     """An append's time as the writer saw it, and as clients that do not wait for each other would have."""
-    from kafkatool.engine.bench_compare import Metric
+    from kafkatool.engine.bench.compare import Metric
     from kafkatool.engine.jobs.histogram import PERCENTILES
 
     paced = total.response.counts != total.service.counts

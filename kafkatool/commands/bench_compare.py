@@ -11,7 +11,7 @@ from kafkatool.commands.render import Column, Format, Look, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kafkatool.engine.bench_compare import Change
+    from kafkatool.engine.bench.compare import Change
 
 EPILOG = epilog(
     {
@@ -47,7 +47,7 @@ def bench_compare(
 
     Numbers without samples count as changed from 10% on. What differs in machine and settings is said first.
     """
-    from kafkatool.engine.bench_compare import compare, differences, read_result
+    from kafkatool.engine.bench.compare import compare, differences, read_result
 
     talk = common.talk()
     one, two = read_result(before), read_result(after)

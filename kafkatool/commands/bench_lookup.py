@@ -14,8 +14,8 @@ from kafkatool.commands.render import Format, human_size
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kafkatool.engine.bench_compare import Metric
-    from kafkatool.engine.bench_lookup import LookupResult
+    from kafkatool.engine.bench.compare import Metric
+    from kafkatool.engine.bench.lookup import LookupResult
 
 EPILOG = epilog(
     {
@@ -47,8 +47,8 @@ def bench_lookup(
     of the segment's three files are evicted before each look-up.
     """
     from kafkatool.commands.arguments import parse_rate, parse_size
-    from kafkatool.engine.bench_lookup import Textbook, Week
-    from kafkatool.engine.bench_place import take
+    from kafkatool.engine.bench.lookup import Textbook, Week
+    from kafkatool.engine.bench.place import take
 
     week = Week(days, parse_rate(rate), min(parse_size(segment_size), (1 << 31) - 16384), lookups)
     place = take(directory, week.index_size, on_live_volume=bench.on_live_volume)
@@ -71,7 +71,7 @@ def bench_lookup(
 
 
 def _metric(result: LookupResult) -> Metric:
-    from kafkatool.engine.bench_compare import Metric
+    from kafkatool.engine.bench.compare import Metric
 
     state = "cold" if result.is_cold else "warm"
     name = f"{result.what}, {state}, {result.segments} segments, {human_size(result.log_size)}"

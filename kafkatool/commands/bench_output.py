@@ -13,8 +13,8 @@ from kafkatool.commands.options import RawOpt, TalkOptions
 from kafkatool.commands.render import Column, Format, Look, rows, takes_escapes
 
 if TYPE_CHECKING:
-    from kafkatool.engine.bench_compare import Metric
-    from kafkatool.engine.bench_place import Place
+    from kafkatool.engine.bench.compare import Metric
+    from kafkatool.engine.bench.place import Place
 
 DirArg = Annotated[
     str,
@@ -67,7 +67,7 @@ class BenchOptions(TalkOptions):
         timeline: Sequence[Any],
     ) -> None:
         """Write --out, and remove what was written."""
-        from kafkatool.engine.bench_place import machine, write_result
+        from kafkatool.engine.bench.place import machine, write_result
 
         if self.out is not None:
             result: dict[str, object] = {

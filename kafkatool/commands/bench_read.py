@@ -14,9 +14,9 @@ from kafkatool.commands.render import Format
 from kafkatool.errors import ExitCode, KafkatoolError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.bench_compare import Metric
-    from kafkatool.engine.bench_place import Place
-    from kafkatool.engine.bench_read import ReadResult
+    from kafkatool.engine.bench.compare import Metric
+    from kafkatool.engine.bench.place import Place
+    from kafkatool.engine.bench.read import ReadResult
 
 EPILOG = epilog(
     {
@@ -45,8 +45,8 @@ def bench_read(
     is written first.
     """
     from kafkatool.commands.arguments import parse_size
-    from kafkatool.engine.bench_place import take
-    from kafkatool.engine.bench_read import read_back
+    from kafkatool.engine.bench.place import take
+    from kafkatool.engine.bench.read import read_back
 
     wanted = parse_size(size)
     place = take(directory, 0 if _logs(directory) else wanted, on_live_volume=bench.on_live_volume)
@@ -85,8 +85,8 @@ def _logs(directory: str) -> list[str]:
 
 
 def _write(place: Place, size: int) -> None:
-    from kafkatool.engine.bench_append import Written, append
-    from kafkatool.engine.bench_load import Load
+    from kafkatool.engine.bench.append import Written, append
+    from kafkatool.engine.bench.load import Load
 
     load = Load(num_records=max(1, size // 126), batches_per_append=64)
     for message in append(load, place, None, 1):
@@ -97,7 +97,7 @@ def _write(place: Place, size: int) -> None:
 def _metrics(results: list[ReadResult]) -> list[Metric]:
     from statistics import median
 
-    from kafkatool.engine.bench_compare import Metric
+    from kafkatool.engine.bench.compare import Metric
 
     found: dict[tuple[str, bool], list[ReadResult]] = defaultdict(list)
     for result in results:

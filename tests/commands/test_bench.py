@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine import bench_place
-from kafkatool.engine.bench_compare import compare
+from kafkatool.engine.bench import place as bench_place
+from kafkatool.engine.bench.compare import compare
 from tests.cli import run
 from tests.engine.cache.test_residents import LockedByAnother
 from tests.kafka.librdkafka import wait_until

@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection, wait
 from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any
 
-from kafkatool.engine.bench_load import Batches, Load, Pool, make_pool
-from kafkatool.engine.bench_place import Place, device_written, dirty_memory
+from kafkatool.engine.bench.load import Batches, Load, Pool, make_pool
+from kafkatool.engine.bench.place import Place, device_written, dirty_memory
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk, DiskFile, File
 from kafkatool.engine.jobs.histogram import Histogram

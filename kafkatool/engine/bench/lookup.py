@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafkatool.engine.bench_place import Place
+from kafkatool.engine.bench.place import Place
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.cluster.topic_config import read_config

@@ -1,0 +1,1 @@
+"""Measure the append path, reads and look-ups, and compare two measurements."""
