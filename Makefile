@@ -54,7 +54,8 @@ demo: $(VENV)/installed $(VENV)/installed-spark ## write a sample log directory 
 
 # What stands on the kernel, once more without it.
 ON_THE_KERNEL := $(addprefix tests/format/test_,columns.py header_columns.py key_offsets.py legacy.py record.py) \
-	$(addprefix tests/engine/test_,scan.py extreme_offsets.py verify.py rebuild.py accounting.py append_runs.py log.py)
+	$(addprefix tests/engine/,batches/test_scan.py batches/test_extreme_offsets.py verify/test_verification.py \
+	rebuild/test_planning.py broker/test_index_accounting.py log/test_append_runs.py log/test_partition_log.py)
 
 test: $(VENV)/installed-dev lint peers ## every check and every test that fits in a quarter of an hour
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.places import FIXTURES
 
-_FIXTURES = Path(__file__).parent / "fixtures"
-
-LOG_DIRECTORIES = sorted({path.parent for path in _FIXTURES.rglob("*.log")})
+LOG_DIRECTORIES = sorted({path.parent for path in FIXTURES.rglob("*.log")})

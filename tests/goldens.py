@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-FIXTURES = Path(__file__).parent / "fixtures"
+from tests.places import FIXTURES
+
 FILE_NAME = "golden.json"
 
 # A reference shorter than this saves nothing and hides a line from the reader.

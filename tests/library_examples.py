@@ -13,7 +13,7 @@ from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from tests.transcripts import ROOT
+from tests.places import ROOT
 
 LIBRARY = ROOT / "docs" / "library.md"
 _BLOCK = re.compile(

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from tests.kafka import peers
 from tests.log_dirs import read_tree
-from tests.transcripts import ROOT, environment, write_programs
+from tests.places import ROOT
+from tests.transcripts import environment, write_programs
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 _SECONDS = 120

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.goldens import FIXTURES
+from tests.places import FIXTURES
 from tests.transcripts import prepare
 
 ORDERS = "sample/orders-0/00000000000000000003.log"

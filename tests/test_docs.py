@@ -13,7 +13,8 @@ import pytest
 from kafkatool.cli import app, leaves
 from kafkatool.format import kinds
 from tests import library_examples
-from tests.transcripts import ROOT, prepare
+from tests.places import ROOT
+from tests.transcripts import prepare
 
 DOCS = ROOT / "docs"
 FORMATS = (DOCS / "formats.md").read_text()

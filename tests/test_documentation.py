@@ -14,7 +14,8 @@ import typer.main
 from typer.testing import CliRunner
 
 from kafkatool.cli import app, leaves
-from tests.transcripts import PAGES, PER_COMMAND, ROOT, commands
+from tests.places import ROOT
+from tests.transcripts import PAGES, PER_COMMAND, commands
 
 ROOT_COMMAND: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = leaves(ROOT_COMMAND)

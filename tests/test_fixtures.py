@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens import FILE_NAME, FIXTURES, Golden, Run, load_goldens, read_runs, write_runs
+from tests.goldens import FILE_NAME, Golden, Run, load_goldens, read_runs, write_runs
 from tests.kafka.peers import RELEASES
+from tests.places import FIXTURES
 
 REPLICAS = FIXTURES / "replicas"
 CASES = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transcripts import ROOT
+from tests.places import ROOT
 
 
 def first_commands() -> list[str]:

@@ -21,11 +21,11 @@ from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages
 from tests.kafka.recover_damages import flip, put
 from tests.log_dirs import locked
+from tests.places import FIXTURES, ROOT
 from tests.runbooks import RUNBOOKS, Desk, unchanged
 from tests.serving import served
-from tests.transcripts import ROOT, write_sample
+from tests.transcripts import write_sample
 
-FIXTURES = ROOT / "tests" / "fixtures"
 SCRIPTS = sorted(path.stem for path in RUNBOOKS.glob("*.sh"))
 every_runbook = pytest.mark.parametrize("name", SCRIPTS)
 

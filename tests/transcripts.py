@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
+from tests.places import ROOT
+
 _OF_THE_DISK = "ALLOCATED|LEFTOVERS|(?:RESIDENT|SHARE|INDEXES|DIRTY)(?=.*  MAP$)"
-ROOT = Path(__file__).parent.parent
 Play = Callable[[str, Path], Iterator[str]]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 PER_COMMAND = Path(__file__).parent / "commands" / "transcripts"

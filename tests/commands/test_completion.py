@@ -14,8 +14,8 @@ import pytest
 
 from tests.cli import run
 from tests.kafka.peers import require_program
+from tests.places import ROOT
 from tests.terminals import Terminal
-from tests.transcripts import ROOT
 
 FILES = {"bash": "kafkatool.bash", "zsh": "_kafkatool", "fish": "kafkatool.fish"}
 START = {

@@ -23,8 +23,8 @@ from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from tests.cli import run
-from tests.goldens import FIXTURES
 from tests.logs import LOG, TIME, batches, write_log
+from tests.places import FIXTURES
 
 
 @pytest.fixture

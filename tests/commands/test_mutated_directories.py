@@ -22,8 +22,8 @@ import pytest
 from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import Run, run
 from tests.mutations import mutated
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 GROUPS = ("log-dir", "replicas", "transactions", "compacted", "index", "leftovers", "legacy")
 CASES = sorted(case for group in GROUPS for case in (FIXTURES / group).iterdir())
 QUICK, LONG = 30, 3000

@@ -13,8 +13,9 @@ from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
 from tests.cli import Run, run
 from tests.log_dirs import read_tree
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "log-dir"
+CASES = FIXTURES / "log-dir"
 EXPLICIT = {
     "retention": (
         *("cleanup.policy=delete", "retention.ms=604800000", "retention.bytes=-1"),
@@ -34,7 +35,7 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         self.log_dir, self.config = folder / "logs1", folder / "server.properties"
-        shutil.copytree(FIXTURES / "clean-4.3" / "logs1", self.log_dir)
+        shutil.copytree(CASES / "clean-4.3" / "logs1", self.log_dir)
         (self.log_dir / "cleaner-offset-checkpoint").unlink()
         self.config.write_text(f"process.roles=broker,controller\nnode.id=1\nlog.dirs={self.log_dir}\n")
         metadata = read_partition(str(self.log_dir / "__cluster_metadata-0"), [])

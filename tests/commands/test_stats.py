@@ -15,9 +15,7 @@ from kafkatool.commands.stats_rows import bar, share_text
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from tests.cli import run
 from tests.logs import TIME, batches, write_log
-
-ROOT = Path(__file__).parent.parent.parent
-FIXTURES = ROOT / "tests" / "fixtures"
+from tests.places import FIXTURES, ROOT
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from tests.log_dirs import read_tree
 # The command, with a stage or the writing before it that takes its time, in the middle of one call into C.
 SLOW = """
 import hashlib, os, sys
-from kafkatool.engine.plan.steps import applying
-from kafkatool.engine.plan.steps import undo
+from kafkatool.engine.plan import applying
+from kafkatool.engine.plan import undo
 
 def slowly(module, name):
     original = getattr(module, name)

@@ -17,8 +17,8 @@ from kafkatool.format import columns
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, read_header, seal, write_batch
 from kafkatool.format.columns import BadRecords, RecordDecoder, read_batch_columns
 from kafkatool.format.record import Record, read_records
-from tests.goldens import FIXTURES
 from tests.logs import TIME, batches, records
+from tests.places import FIXTURES
 
 LOGS = sorted(path for path in FIXTURES.rglob("*.log*") if path.is_file())
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 SECONDS = os.environ.get("KAFKATOOL_FUZZ_SECONDS", "600")
 SANITIZERS = "-fsanitize=address,undefined"
 

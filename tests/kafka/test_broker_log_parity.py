@@ -39,11 +39,11 @@ from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker_log import TwoLogs
 from tests.kafka.java_client import JavaServant, require_servant
+from tests.places import FIXTURES
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("broker log")]
 
 NOW = 1_700_000_000_000
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from kafkatool.format.names import parse_partition_directory
 from tests.cli import run
 from tests.kafka.consumers import kafka_python
+from tests.places import FIXTURES
 from tests.serving import Served
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("serve-fixtures")]
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 CASES = {
     f"{kind}.{case.name}.{partition.name}".replace("-0", ""): partition
     for kind in ("legacy", "log", "transactions", "compacted", "odd")

@@ -18,8 +18,8 @@ from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.release import NEWEST, Release
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 HOUR_MS = 3_600_000
 
 

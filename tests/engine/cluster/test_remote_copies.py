@@ -29,9 +29,10 @@ from kafkatool.format.schema.remote_log_metadata import metadata_partition
 from kafkatool.format.uuids import parse_uuid
 from tests.engine.disk import TOPIC_ID, write_partition
 from tests.engine.remote_metadata import copied, now, started, write_remote_metadata
+from tests.places import FIXTURES
 
 GUEST = Guest(cache_keep=True)
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "remote-log-metadata"
+CASES = FIXTURES / "remote-log-metadata"
 OTHER_ID = "b3RoZXIgdG9waWMgaWQgMQ"
 
 
@@ -178,7 +179,7 @@ def test_nothing_is_copied_only_where_the_partition_that_would_tell_is_there(tmp
 
 @pytest.mark.parametrize("version", ["3.9", "4.3"])
 def test_what_a_broker_wrote_names_the_last_offset_before_its_active_segment(version: str) -> None:
-    log_dir = read_log_dir(str(FIXTURES / version), GUEST)
+    log_dir = read_log_dir(str(CASES / version), GUEST)
     (partition,) = [one for one in log_dir.partitions if one.topic == "tiered"]
     copied = RemoteCopies([log_dir], [], GUEST).of(partition, log_dir, ClusterView())
     assert copied is not None

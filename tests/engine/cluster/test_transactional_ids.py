@@ -20,9 +20,10 @@ from kafkatool.format.batch import CONTROL_MASK, Codec, NewRecord, write_batch
 from kafkatool.format.properties import MetaProperties, write_meta_properties
 from tests.engine.transaction_logs import TIME
 from tests.engine.transaction_states import expired, state, write_states
+from tests.places import FIXTURES
 
 GUEST = Guest(cache_keep=True)
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "transaction-state"
+CASES = FIXTURES / "transaction-state"
 
 
 def read(*log_dirs: Path) -> dict[int, TransactionalId]:
@@ -126,4 +127,4 @@ def test_the_directories_of_its_configuration_are_asked_too(tmp_path: Path) -> N
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
 def test_what_a_broker_wrote_is_read(release: str) -> None:
     """All ids have expired but that of the transaction that was left open."""
-    assert [(one.name, one.state) for one in read(FIXTURES / release).values()] == [("open", "Ongoing")]
+    assert [(one.name, one.state) for one in read(CASES / release).values()] == [("open", "Ongoing")]

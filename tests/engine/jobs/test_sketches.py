@@ -24,8 +24,8 @@ from kafkatool.engine.jobs.sketches import (
     bucket_top,
     mix,
 )
+from kafkatool.engine.stats import keys as stats_keys
 from kafkatool.engine.stats.keys import Keys, prefix_lengths, texts_of
-from kafkatool.engine.stats.statistics import keys as stats_keys
 
 values = st.integers(0, 2**31 - 1) | st.integers(0, 300)
 

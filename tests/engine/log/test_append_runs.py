@@ -13,8 +13,8 @@ import pytest
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
+from kafkatool.engine.log import append_runs, partition_log
 from kafkatool.engine.log.loading import open_log
-from kafkatool.engine.log.partition_log import append_runs, partition_log
 from kafkatool.engine.log.segment import Segment
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.names import segment_file

@@ -23,10 +23,7 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk, Files
-from kafkatool.engine.log.flusher import Flusher
-from kafkatool.engine.log.loading import Opening, open_log
-from kafkatool.engine.log.partition_log import (
-    Log,
+from kafkatool.engine.log import (
     leftovers,
     loading,
     partition_log,
@@ -35,6 +32,9 @@ from kafkatool.engine.log.partition_log import (
     segment_split,
     snapshots,
 )
+from kafkatool.engine.log.flusher import Flusher
+from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import read
 from kafkatool.engine.log.segment import EXTENSIONS, LOG
 from kafkatool.engine.log.validation import split_batches
@@ -108,7 +108,7 @@ class Story:
     directory: str
     left: Opening = field(default_factory=Opening)
     batches: list[bytes] = field(default_factory=list)
-    partition_log: Log | None = None
+    log: Log | None = None
     is_closed: bool = False
     cut_at: int | None = None
     config: TopicConfig = CONFIG

@@ -27,8 +27,8 @@ from kafkatool.format.release import Release
 from kafkatool.format.time_index import entries_end as time_entries_end
 from tests.engine.crash_disk import CrashDisk
 from tests.logs import walk
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 GLOBS = (
     "index/segments-*/segments-0",
     "index/killed-*/*-0",

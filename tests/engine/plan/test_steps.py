@@ -17,12 +17,13 @@ import pytest
 from kafkatool.engine.files import copying
 from kafkatool.engine.files.disk import Disk, File, Files
 from kafkatool.engine.files.lock import broker_is_alive
+from kafkatool.engine.plan import applying
+from kafkatool.engine.plan import journal as journals
+from kafkatool.engine.plan import steps as plans
+from kafkatool.engine.plan import undo as undoing
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
-from kafkatool.engine.plan.steps import Applying, NewEnd, Plan, Stretch, applying
-from kafkatool.engine.plan.steps import journal as journals
-from kafkatool.engine.plan.steps import steps as plans
-from kafkatool.engine.plan.steps import undo as undoing
+from kafkatool.engine.plan.steps import Applying, NewEnd, Plan, Stretch
 from kafkatool.engine.plan.undo import plan_undo, undo
 from kafkatool.errors import KafkatoolError, Refused
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way

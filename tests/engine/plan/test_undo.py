@@ -18,12 +18,12 @@ from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.lock import broker_is_alive, hold_lock, lock_holder
 from kafkatool.engine.files.owners import ConfinedDisk, Owner, acting_as
+from kafkatool.engine.plan import steps as plans
 from kafkatool.engine.plan.applying import apply, disk_for, undo_command
 from kafkatool.engine.plan.evidence import gather_evidence
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
 from kafkatool.engine.plan.steps import Applying, Plan, Stretch
-from kafkatool.engine.plan.steps import steps as plans
 from kafkatool.engine.plan.undo import disk_for_undo, plan_undo, undo
 from kafkatool.engine.plan.work_directory import work_directory
 from kafkatool.errors import KafkatoolError, Refused
@@ -447,9 +447,8 @@ def test_a_partition_behind_a_link_is_changed_under_both_locks_and_comes_back(
 
     class Watching(Disk):
         def rename(self, source: str, target: str) -> None:
-            code = (
-                "import sys; from kafkatool.engine import lock; sys.exit(not lock.lock_holder(sys.argv[1]))"
-            )
+            code = "import sys; from kafkatool.engine.files.lock import lock_holder as holder; "
+            code += "sys.exit(not holder(sys.argv[1]))"
             done = subprocess.run([sys.executable, "-c", code, str(other)], check=False)
             held.append(done.returncode == 0)
             super().rename(source, target)

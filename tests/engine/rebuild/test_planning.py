@@ -21,8 +21,8 @@ from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entri
 from kafkatool.format.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.log_dirs import read_tree
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 NOW = 1_700_000_100_000  # within a day of the hand-made logs
 GUEST = Guest(cache_keep=True)
 PARTITIONS = sorted({str(path.parent.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log")})

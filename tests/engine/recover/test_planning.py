@@ -34,6 +34,7 @@ from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.log_dirs import read_tree
 from tests.logs import offsets, walk
+from tests.places import FIXTURES
 
 GUEST = Guest(cache_keep=True)
 HOW = Recovering(now_ms=START_MS)
@@ -101,7 +102,6 @@ def test_zeros_that_were_reserved_are_cut_and_nothing_is_lost(orders: Path) -> N
     assert recovered(orders).loses
 
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 LOG_DIRS = sorted(
     {
         path.parent.parent

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover.planning import salvage as module
+from kafkatool.engine.recover import salvage as module
 from kafkatool.engine.recover.result import Recovered
 from kafkatool.engine.recover.salvage import salvage
 from kafkatool.format.batch import NewRecord, write_batch

@@ -20,9 +20,10 @@ from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import Codec, NewRecord, write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.disk import START_MS, write_partition
-from tests.engine.stats.test_statistics import FIXTURES, NOW, check, fingerprint, log, logs_of, starts_of
+from tests.engine.stats.test_statistics import NOW, check, fingerprint, log, logs_of, starts_of
 from tests.engine.stats_reference import plain_range, read_plainly
 from tests.logs import LOG, TIME, batches, write_log
+from tests.places import FIXTURES
 
 __all__ = ["log"]  # a fixture: every kind of batch, with gaps and times that go back
 

@@ -36,8 +36,8 @@ from tests.engine.partitions_to_verify import batch, write_segment
 from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly
 from tests.engine.verify.test_mutations import segment, with_something_done_to_it
 from tests.logs import TIME, batches, write_log
+from tests.places import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 NOW = TIME + 40_000
 
 

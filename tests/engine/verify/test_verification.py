@@ -46,7 +46,7 @@ from tests.engine.partitions_to_verify import (
     write_partition,
     write_segment,
 )
-from tests.goldens import FIXTURES
+from tests.places import FIXTURES
 
 SIZE = len(batch(0))
 F = FindingClass

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+from tests.places import FIXTURES
 
 # A case beyond this is a mistake: indexes that were not trimmed, or a topic that was not small.
 MAX_CASE_BYTES = 80_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.goldens import FILE_NAME, Run, mask_identities, write_runs
 from tests.kafka import peers
 from tests.kafka.dump_tool import DIR, Result, copy_case, masked, shared
-from tests.kafka.making.cases import FIXTURES
+from tests.places import FIXTURES
 
 Call = list[str]
 
