@@ -15,11 +15,11 @@ from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
     from kafkatool.commands.options import CommonOptions
+    from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources
     from kafkatool.engine.directory.selection import Found, Home
     from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.lake.run import PipelineRun, RunSummary
 
 RUN_COLUMNS = (
     Column("roots", "ROOTS", Look.number),
@@ -79,7 +79,7 @@ class AuditOptions(RecheckOptions):
         from time import time_ns
 
         from kafkatool.commands.arguments import parse_time
-        from kafkatool.engine.lake.run import PipelineRun, RunRequest
+        from kafkatool.engine.audit.run import PipelineRun, RunRequest
         from kafkatool.engine.verify.verification import Request
 
         clock = time_ns() // 1_000_000

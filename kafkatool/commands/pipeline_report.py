@@ -11,7 +11,7 @@ from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kafkatool.engine.lake.report import Report, TopicReport
+    from kafkatool.engine.audit.run_report import Report, TopicReport
 
 EPILOG = epilog(
     {
@@ -63,8 +63,8 @@ def pipeline_report(
     SKEW is the largest partition over the mean; SINGLE the share of data batches with one record; RETENTION
     and COMPACTION what would be freed. Exit code 4 means findings; with OLDER, findings that are new.
     """
-    from kafkatool.engine.lake.lake import read_run
-    from kafkatool.engine.lake.report import make_report
+    from kafkatool.engine.audit.lake import read_run
+    from kafkatool.engine.audit.run_report import make_report
 
     least, talk = severity(fail_on), common.talk()
     found = make_report(read_run(lake), None if older is None else read_run(older))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafkatool.commands.report_page import Told
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.reporting.gathering import Gathering
+    from kafkatool.engine.report.gathering import Gathering
 
 EPILOG = epilog(
     {
@@ -157,7 +157,7 @@ class _Work:
     def gathering(self, where: PathOptions, part: float | None, ahead_ms: int) -> Gathering:
         """What there is to read. Raises UsageError where that is nothing."""
         from kafkatool.commands.broker_options import BrokerOptions
-        from kafkatool.engine.reporting.gathering import Gathering, GatheringRequest
+        from kafkatool.engine.report.gathering import Gathering, GatheringRequest
         from kafkatool.engine.verify.verification import Request
 
         guest, judged_by = self._guest, self._judged_by

@@ -11,9 +11,9 @@ from kafkatool.commands.report_words import counted, finding_counts, lost_ranges
 from kafkatool.commands.tables import table
 from kafkatool.commands.verify_rows import offsets_text
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.reporting.gathering import Gathering
-from kafkatool.engine.reporting.records_around import MOST_BYTES, Around, ShownRecord
-from kafkatool.engine.reporting.trouble import DamageMap, Trouble
+from kafkatool.engine.report.gathering import Gathering
+from kafkatool.engine.report.records_around import MOST_BYTES, Around, ShownRecord
+from kafkatool.engine.report.trouble import DamageMap, Trouble
 from kafkatool.engine.verify.finding import Finding
 
 MOST_CARDS = 30

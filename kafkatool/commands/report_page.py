@@ -27,9 +27,9 @@ from kafkatool.commands.report_sections import (
 from kafkatool.commands.report_style import STYLE
 from kafkatool.commands.report_words import Verdict, counted, verdict
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.reporting.gathering import Gathering
-from kafkatool.engine.reporting.records_around import Around
-from kafkatool.engine.reporting.trouble import Trouble
+from kafkatool.engine.report.gathering import Gathering
+from kafkatool.engine.report.records_around import Around
+from kafkatool.engine.report.trouble import Trouble
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from kafkatool.commands.render import human_size, iso_time
 from kafkatool.commands.time_axis import WIDTH, TimeAxis
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
-from kafkatool.engine.reporting.trouble import DamageMap
+from kafkatool.engine.report.trouble import DamageMap
 from kafkatool.engine.retention.forecast import Forecast
 from kafkatool.engine.retention.rules import Decision, SegmentFacts, Verdict
 

@@ -15,8 +15,8 @@ from kafkatool.commands.verify_rows import finding_row
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.log_dir import LogDir
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.reporting.gathering import Gathering
-from kafkatool.engine.reporting.records_around import Around, ShownRecord
+from kafkatool.engine.report.gathering import Gathering
+from kafkatool.engine.report.records_around import Around, ShownRecord
 
 
 def report_rows(

@@ -21,7 +21,7 @@ from kafkatool.commands.setting_rows import settings_sentence
 from kafkatool.commands.stats_rows import share_text
 from kafkatool.commands.tables import table
 from kafkatool.commands.time_axis import axis_of
-from kafkatool.engine.reporting.gathering import Gathering, TopicNumbers
+from kafkatool.engine.report.gathering import Gathering, TopicNumbers
 from kafkatool.engine.retention.logs import Judged
 from kafkatool.format.batch import CODEC_LABELS
 

@@ -8,8 +8,8 @@ from kafkatool.commands.render import human_size
 from kafkatool.commands.verify_rows import offsets_text
 from kafkatool.engine.advice.table import is_a_plan
 from kafkatool.engine.batches.damage import FindingClass, Severity
-from kafkatool.engine.reporting.gathering import Gathering
-from kafkatool.engine.reporting.trouble import Trouble
+from kafkatool.engine.report.gathering import Gathering
+from kafkatool.engine.report.trouble import Trouble
 from kafkatool.engine.verify.finding import Finding
 
 _STATES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.lake.arrow_tables import read_table
+from kafkatool.engine.audit.arrow_tables import read_table
 from kafkatool.format.batch import NewRecord, write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run

@@ -14,7 +14,7 @@ from kafkatool.commands.time_axis import TimeAxis, axis_of
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.jobs.sketches import HOUR_MS, Timeline
-from kafkatool.engine.reporting.trouble import MOST_FINDINGS, DamageMap, Trouble
+from kafkatool.engine.report.trouble import MOST_FINDINGS, DamageMap, Trouble
 from kafkatool.engine.retention.rules import Decision, Rule, SegmentFacts, Verdict
 from kafkatool.engine.verify.finding import Finding
 

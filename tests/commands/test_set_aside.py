@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli import Run, run
+from tests.engine.doctor.test_doctor import MARK, log_of
 from tests.engine.partitions_to_verify import SEGMENT, flip, write_log_dir
-from tests.engine.test_doctor import MARK, log_of
 
 STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tElr: {}\tLastKnownElr: {}\n"
 

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kafkatool.engine.audit.log_walk import AuditJob
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split
-from kafkatool.engine.lake.audit_log import AuditJob
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError, UsageError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.lake.arrow_tables import TABLES, read_table
+from kafkatool.engine.audit.arrow_tables import TABLES, read_table
 from tests.cli import Run, run
 
 NOW = "2030-01-01T00:00:00Z"
@@ -105,7 +105,7 @@ def test_a_second_run_reads_only_what_has_changed(spark: Any, damaged: Path, tmp
 
 
 def test_a_run_that_fails_changes_nothing(spark: Any, damaged: Path, tmp_path: Path) -> None:
-    from kafkatool.engine.lake import lake as lakes
+    from kafkatool.engine.audit import lake as lakes
 
     lake = tmp_path / "lake"
     part = damaged / "payments-0"
@@ -145,7 +145,7 @@ def test_what_is_no_lake_is_refused(spark: Any, good: Path, tmp_path: Path) -> N
 
 
 def test_two_runs_at_once_are_one_too_many(spark: Any, good: Path, tmp_path: Path) -> None:
-    from kafkatool.engine.lake.lake import locked
+    from kafkatool.engine.audit.lake import locked
 
     with locked(str(tmp_path / "lake")):
         done = audit(tmp_path / "lake", f"a={good / 'payments-0'}")

@@ -11,9 +11,9 @@ from kafkatool.engine.broker.owner_checks import holds_metadata
 from kafkatool.engine.directory.log_dir import LogDir, tell_problems
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import Broker
-from kafkatool.engine.doctor.case import is_spare
 from kafkatool.engine.doctor.limits import limit_symptoms, read_limits
 from kafkatool.engine.doctor.loading import Loading, Scans
+from kafkatool.engine.doctor.partition_case import is_spare
 from kafkatool.engine.doctor.permissions import find_user, permission_symptoms
 from kafkatool.engine.doctor.recovery_time import RecoveryTime, estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Symptom, Verdict

@@ -11,7 +11,7 @@ from kafkatool.engine.broker.checkpoint_effects import CHECKPOINTS, Effect
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.doctor.absences import absence_symptoms, no_directory_is_lost
 from kafkatool.engine.doctor.brokers import Broker
-from kafkatool.engine.doctor.case import Case
+from kafkatool.engine.doctor.partition_case import PartitionCase
 from kafkatool.engine.doctor.remedies import for_the_top, format_directory
 from kafkatool.engine.doctor.symptoms import Chart, Symptom
 from kafkatool.engine.files.source import Guest
@@ -72,7 +72,7 @@ class Loading:
                 one = self._load(log_dir, checks, partition)
                 if one is not None:
                     self._remember_scans(scans, one)
-                    Case(self._broker, self._start, self._chart, log_dir, partition).judge(
+                    PartitionCase(self._broker, self._start, self._chart, log_dir, partition).judge(
                         one, checks, cleaner
                     )
                 advance(_log_size(partition))

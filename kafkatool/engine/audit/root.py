@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit, identity, is_unchanged
+from kafkatool.engine.audit.log_walk import AuditFacts, AuditJob
 from kafkatool.engine.batches.damage import damage_facts
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
@@ -22,8 +24,6 @@ from kafkatool.engine.directory.selection import Found, Home, NamedPartition, fi
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.lake.audit_log import AuditFacts, AuditJob
-from kafkatool.engine.lake.units import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.retention.facts import Reading, read_log_facts
 from kafkatool.engine.retention.logs import copied_of, limits_for, with_copies
 from kafkatool.engine.retention.rules import Limits, SegmentFacts, TimeSource, decide

@@ -38,7 +38,7 @@ def is_spare(partition: Partition, broker: Broker) -> bool:
     )
 
 
-class Case:
+class PartitionCase:
     """One partition: what its loading means."""
 
     def __init__(

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafkatool.engine.lake.audit_log import MAGICS
-from kafkatool.engine.lake.units import SegmentUnit, Unit
+from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
+from kafkatool.engine.audit.log_walk import MAGICS
 from kafkatool.engine.records.arrow_batches import BATCH_TYPES, batch_arrays
 from kafkatool.format.batch import CODEC_LABELS, Codec
 from kafkatool.format.columns import BatchColumns

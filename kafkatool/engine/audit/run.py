@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkatool import __version__
+from kafkatool.engine.audit.kept_partition import Unit
+from kafkatool.engine.audit.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
+from kafkatool.engine.audit.root import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.roots import Root, read_roots, split_label
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.lake.audit import Audit, AuditRequest, SourcesOf
-from kafkatool.engine.lake.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
-from kafkatool.engine.lake.units import Unit
 from kafkatool.engine.verify.rechecking import Recheck
 from kafkatool.engine.verify.verification import Request
 from kafkatool.errors import UsageError

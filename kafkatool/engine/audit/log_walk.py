@@ -147,7 +147,7 @@ class _Part:
         self._rows = 0
 
     def add(self, columns: BatchColumns) -> None:
-        from kafkatool.engine.lake.arrow_tables import batch_rows
+        from kafkatool.engine.audit.arrow_tables import batch_rows
 
         self._held.append(batch_rows(columns, *self._place))
         self._rows += len(columns.position)
@@ -155,7 +155,7 @@ class _Part:
             self._flush()
 
     def _flush(self) -> None:
-        from kafkatool.engine.lake.arrow_tables import open_batches, write_group
+        from kafkatool.engine.audit.arrow_tables import open_batches, write_group
 
         if self._held:
             self._writer = self._writer or open_batches(self._temporary)

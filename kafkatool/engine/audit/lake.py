@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.audit.kept_partition import Unit, from_json, to_json
 from kafkatool.engine.files.disk import Disk, write_file
-from kafkatool.engine.lake.units import Unit, from_json, to_json
 from kafkatool.engine.records.subject import is_inside
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 
@@ -114,7 +114,7 @@ class NewRun:
         self, units: list[Unit], manifest: dict[str, Any], earlier: dict[str, str], *, keep: int
     ) -> str:
         """Write the tables and make the run the current one. `earlier`: root -> run that has its batches."""
-        from kafkatool.engine.lake.arrow_tables import write_tables
+        from kafkatool.engine.audit.arrow_tables import write_tables
 
         write_tables(units, self._work)
         self._place_batches(units, earlier)
@@ -132,8 +132,8 @@ class NewRun:
         return os.path.join(self.path, name)
 
     def _place_batches(self, units: list[Unit], earlier: dict[str, str]) -> None:
-        from kafkatool.engine.lake.arrow_tables import root_directory, topic_directory
-        from kafkatool.engine.lake.audit import staging_of
+        from kafkatool.engine.audit.arrow_tables import root_directory, topic_directory
+        from kafkatool.engine.audit.root import staging_of
 
         os.makedirs(os.path.join(self._work, "batches"), exist_ok=True)
         made: set[str] = set()
@@ -169,7 +169,7 @@ class NewRun:
 
 def _find(run: str, unit: Unit, part: str) -> str:
     """A file of batches in an earlier run, whatever its root was called there."""
-    from kafkatool.engine.lake.arrow_tables import topic_directory
+    from kafkatool.engine.audit.arrow_tables import topic_directory
 
     topic = os.path.join(run, "batches", topic_directory(unit.topic))
     with suppress(OSError):

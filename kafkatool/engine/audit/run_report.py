@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkatool.engine.audit.arrow_tables import read_table
+from kafkatool.engine.audit.lake import Run
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.lake.arrow_tables import read_table
-from kafkatool.engine.lake.lake import Run
 
 SKEWED = 2.0
 """A topic whose largest partition has more than so many times the mean is worth a word."""

@@ -33,9 +33,9 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.reporting.records_around import Around, records_around
-from kafkatool.engine.reporting.trouble import DamageMap, Trouble
-from kafkatool.engine.reporting.walked_log import WalkedFacts, WalkedJob
+from kafkatool.engine.report.records_around import Around, records_around
+from kafkatool.engine.report.trouble import DamageMap, Trouble
+from kafkatool.engine.report.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention.forecast import Forecast, forecast
 from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats

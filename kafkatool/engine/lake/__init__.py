@@ -1,9 +1,0 @@
-"""The audit of a fleet: what every log of many brokers comes to, as tables that outlive the run.
-
-audit_log.py    one log: the facts of `verify`, sums, and its batches as Parquet, in one walk
-audit.py        one root: its partitions, with findings, retention and compaction
-units.py        what is kept of a partition from one run to the next, as JSON
-arrow_tables.py rows of the tables, and the files of them
-lake.py         runs in a directory: each complete or not there
-report.py       what a run says, and what is new since another
-"""
