@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import BatchHeader, Codec, NewRecord, seal, write_batch
+from kafkatool.format.batch import BatchHeader, Codec, NewRecord, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.kernel import loops
 from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import write_snapshot

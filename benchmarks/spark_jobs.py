@@ -18,7 +18,8 @@ from typing import Any
 
 from benchmarks.data import TIME, Inputs
 from benchmarks.measure import Runner, Sample
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 
 MASTER = "local[2]"

@@ -19,7 +19,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, Codec, NewRecord, write_batch
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,
     PartitionOffset,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"

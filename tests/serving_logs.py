@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkatool.format.batch import HEADER_SIZE, NewRecord, write_batch
+from kafkatool.format.batch import HEADER_SIZE, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.producer_snapshot import write_snapshot

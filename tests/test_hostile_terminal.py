@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.commands.terminal_text import harmless, harmless_bytes
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.logs import LOG, TIME, write_log
 from tests.terminals import Terminal

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.files.lock import CLEAN_MARKER
-from kafkatool.format.batch import NewRecord, read_header, write_batch
+from kafkatool.format.batch import NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages
 from tests.kafka.recover_damages import flip, put

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.terminal_text import harmless_bytes
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from tests.logs import LOG, batches, write_log
 from tests.terminals import Terminal

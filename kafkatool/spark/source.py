@@ -39,7 +39,6 @@ from pyspark.sql.datasource import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
-    InputPartition,
     IsNotNull,
     LessThan,
     LessThanOrEqual,
@@ -53,6 +52,7 @@ from kafkatool.spark.plan_files import read_plan, write_plan
 from kafkatool.spark.planning import Stretch, Wanted, find_subjects, packed, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import TYPES, Granularity, ddl
+from kafkatool.spark.tasks import Stretches
 
 NAME = "kafkalog"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -62,13 +62,6 @@ def register_source(spark: Any) -> None:
     """Make the source known to a session, with push-down where the session has that."""
     is_on = spark.conf.get(_PUSHDOWN, "false") == "true"
     spark.dataSource.register(KafkaLogSource if is_on else _WithoutPushdown)
-
-
-@dataclass
-class Stretches(InputPartition):
-    """What one task reads."""
-
-    stretches: list[Stretch]
 
 
 @dataclass(frozen=True, slots=True)

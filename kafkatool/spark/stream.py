@@ -29,6 +29,7 @@ from kafkatool.spark.losses import DataLoss, need_all
 from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import Granularity
+from kafkatool.spark.tasks import Stretches
 
 Offsets = dict[str, int]
 
@@ -142,8 +143,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- what is read --------------------------------------------------------------------------------------
 
     def partitions(self, start: Offsets, end: Offsets) -> list[Any]:
-        from kafkatool.spark.source import Stretches
-
         found: list[Stretches] = []
         subjects = self._subjects()
         new = [name for name, behind in end.items() if behind > start.get(name, 0)]
@@ -159,8 +158,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def read(self, partition: Any) -> Iterator[Any]:
-        from kafkatool.spark.source import Stretches
-
         if isinstance(partition, Stretches):
             yield from self.rows.read(partition.stretches)
 

@@ -14,7 +14,8 @@ from typing import Self
 
 import pytest
 
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run
 from tests.engine.compaction_logs import CleanLog

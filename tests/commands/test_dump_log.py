@@ -19,7 +19,8 @@ import pytest
 import snappy
 
 from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS
-from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
+from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from tests.cli import run

@@ -20,7 +20,8 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.export_output import MANIFEST
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
 from tests.cli import run
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kafkatool.engine.audit.arrow_tables import read_table
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 from tests.cli import run
 from tests.engine.disk import START_MS, write_partition, write_segment

@@ -11,7 +11,8 @@ from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import visible_row
 from kafkatool.commands.render import BytesFormat, ndjson
 from kafkatool.engine.records.stream import Bad, RecordStream, records_of
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 from tests.engine.transaction_logs import GUEST, LogMaker, subject_of, write_log_dir
 from tests.fixtures_of_logs import LOG_DIRECTORIES

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, run

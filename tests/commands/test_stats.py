@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kafkatool.commands.stats_rows import bar, share_text
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.logs import TIME, batches, write_log
 from tests.places import FIXTURES, ROOT

@@ -20,14 +20,8 @@ from kafkatool.engine.files.source import open_source
 from kafkatool.engine.log.loading import Opening, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.format import txn_index
-from kafkatool.format.batch import (
-    CONTROL_MASK,
-    TRANSACTIONAL_MASK,
-    BatchHeader,
-    Codec,
-    NewRecord,
-    write_batch,
-)
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import NEWEST, Release
 from kafkatool.format.schema.control import write_end_marker
 

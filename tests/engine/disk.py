@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.offset_index import write_entries as write_offset_index
 from kafkatool.format.time_index import TimeEntry

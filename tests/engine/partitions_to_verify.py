@@ -10,7 +10,8 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.verification import Request, Verification
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,
     PartitionOffset,

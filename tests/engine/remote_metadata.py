@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.schema.layout import Tree
 from kafkatool.format.schema.remote_log_metadata import SEGMENT_STATES, TOPIC

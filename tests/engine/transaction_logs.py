@@ -13,7 +13,8 @@ from kafkatool.engine.records.fates import Fate
 from kafkatool.engine.records.stream import Bad, RecordStream
 from kafkatool.engine.records.subject import Subject, subjects_of
 from kafkatool.engine.records.visibility import Rule
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.schema.control import write_end_marker
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.schema import Decoder, encode_record
 from tests.engine.transaction_logs import TIME

@@ -14,7 +14,8 @@ from kafkatool.engine.batches.scan import Run, scan_runs
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import columns
-from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, read_header, seal, write_batch
+from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, read_header, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.columns import BadRecords, RecordDecoder, read_batch_columns
 from kafkatool.format.record import Record, read_records
 from tests.logs import TIME, batches, records

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.format.batch import NewRecord, read_header, write_batch
+from kafkatool.format.batch import NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.columns import RecordColumns, RecordDecoder
 from kafkatool.format.header_columns import read_header_columns
 from kafkatool.format.record import read_records

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import batch as b
-from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, write_batch
+from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.record import read_records
 from tests.logs import TIME, records
 

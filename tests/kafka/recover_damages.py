@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkatool.format import offset_index
-from kafkatool.format.batch import NewRecord, read_header, write_batch
+from kafkatool.format.batch import NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.txn_index import AbortedTxn, write_entries

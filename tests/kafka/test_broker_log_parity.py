@@ -30,9 +30,9 @@ from kafkatool.format.batch import (
     Codec,
     NewRecord,
     read_header,
-    write_batch,
     write_header,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.names import segment_file
 from tests.engine.log.test_fixtures import content

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka import test_retention_parity as retention

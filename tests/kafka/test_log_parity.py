@@ -34,8 +34,8 @@ from kafkatool.format.batch import (
     NewRecord,
     read_header,
     seal,
-    write_batch,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.release import Release

@@ -12,7 +12,8 @@ import pytest
 from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import METADATA_PARTITION
 from kafkatool.format.release import Release
 from tests.cli import run

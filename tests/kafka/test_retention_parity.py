@@ -29,7 +29,8 @@ from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
 from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.retention.rules import Decision, Rule
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release
 from kafkatool.format.schema.remote_log_metadata import metadata_partition

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import CONTROL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import CONTROL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import Release
 from kafkatool.format.schema import Decoder, DecoderThrows, control_text, decode_text
 from kafkatool.format.schema.control import MESSAGES, write_control, write_end_marker

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from kafkatool.engine.advice.table import HOST
-from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker

@@ -11,18 +11,15 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafkatool.engine.audit import batch_table
+from kafkatool.engine.audit.facts import MAGICS
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
-from kafkatool.engine.audit.log_walk import MAGICS
-from kafkatool.engine.records.arrow_batches import BATCH_TYPES, batch_arrays
 from kafkatool.format.batch import CODEC_LABELS, Codec
-from kafkatool.format.columns import BatchColumns
 
 TABLES = ("segments", "batches", "findings", "producers", "topics")
 _CODECS = [codec.label for codec in Codec]
 _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
 
-_OF_BATCHES = {name: kind for name, kind in BATCH_TYPES.items() if name not in ("is_valid", "error")}
-_BATCHES = {"partition": _INT, "segment": _LONG, **_OF_BATCHES}
 _PLACE = {"root": _TEXT, "partition": _INT}
 _SUMS = {
     **{f"{name}_bytes": _LONG for name in _CODECS},
@@ -95,32 +92,6 @@ _TOPICS = {
 }
 _COLUMNS = {"segments": _SEGMENTS, "findings": _FINDINGS, "producers": _PRODUCERS, "topics": _TOPICS}
 _SEVERITIES = ("note", "degraded", "no_start", "loss")
-
-
-# --- batches ------------------------------------------------------------------------------------------
-
-
-def batch_rows(columns: BatchColumns, partition: int | None, segment: int | None) -> Any:
-    count = len(columns.position)
-    arrays = {
-        "partition": pa.repeat(pa.scalar(partition, _INT), count),
-        "segment": pa.repeat(pa.scalar(segment, _LONG), count),
-        **batch_arrays(columns, list(_OF_BATCHES)),
-    }
-    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(list(_BATCHES.items())))
-
-
-def open_batches(path: str) -> Any:
-    words = ["codec", "timestamp_type"]
-    return pq.ParquetWriter(path, pa.schema(list(_BATCHES.items())), compression="zstd", use_dictionary=words)
-
-
-def write_group(writer: Any, batches: list[Any]) -> None:
-    table = pa.Table.from_batches(batches)
-    writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-
-# --- the others ---------------------------------------------------------------------------------------
 
 
 def topic_directory(topic: str | None) -> str:
@@ -274,7 +245,7 @@ def read_table(directory: str, table: str) -> Any:
     """A table of one run, with its topic as a column; empty where it has no rows."""
     import pyarrow.dataset as ds
 
-    columns = _BATCHES if table == "batches" else _COLUMNS[table]
+    columns = batch_table.COLUMNS if table == "batches" else _COLUMNS[table]
     parts = {"topic": _TEXT} | ({"root": _TEXT} if table == "batches" else {})
     schema = pa.schema([*columns.items(), *parts.items()])
     path = os.path.join(directory, table)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from kafkatool.engine.audit.log_walk import AuditFacts, Sums
+from kafkatool.engine.audit.facts import AuditFacts, Sums
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.verify.state_file import facts_of_row, facts_row, tail_checksum

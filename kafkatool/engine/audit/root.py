@@ -9,8 +9,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kafkatool.engine.audit.facts import AuditFacts
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit, identity, is_unchanged
-from kafkatool.engine.audit.log_walk import AuditFacts, AuditJob
+from kafkatool.engine.audit.log_walk import AuditJob
 from kafkatool.engine.batches.damage import damage_facts
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies

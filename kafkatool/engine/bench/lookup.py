@@ -23,7 +23,8 @@ from kafkatool.engine.log.partition_log import Log, LogParts, no_jitter
 from kafkatool.engine.log.reading import offset_for_time, read
 from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, Segment
 from kafkatool.engine.log.snapshots import Snapshots
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import NEWEST
 
 RECORDS = 140

@@ -15,7 +15,7 @@ from kafkatool.format.primitives import Buffer
 
 if TYPE_CHECKING:
     from kafkatool.engine.broker.run_accounting import RunColumns
-    from kafkatool.engine.log.partition_log import Log
+    from kafkatool.engine.log.segment import Segment
 
 _FEWEST = 8
 """Below that many batches numpy takes longer than it saves."""
@@ -27,17 +27,21 @@ class PlainRun(NamedTuple):
     last_offset: int
 
 
-def plain_run(log: Log, data: Buffer, leader_epoch: int, now_ms: int) -> PlainRun | None:
-    """The batches of `data` as columns; None where they have to go one by one."""
+def plain_run(
+    segment: Segment, data: Buffer, next_offset: int, leader_epoch: int, now_ms: int
+) -> PlainRun | None:
+    """Return the batches of `data` as columns; None where they have to go one by one.
+
+    `segment` is the active one, `next_offset` the end of the log.
+    """
     if len(data) < _FEWEST * 100 or data[MAGIC_POSITION] != 2:
         return None
-    end, count, last = loops.good_run(data, 0, len(data), log.log_end_offset - 1)
-    if end != len(data) or count < _FEWEST or last > MAX_INT32 + log.active.base_offset:
+    end, count, last = loops.good_run(data, 0, len(data), next_offset - 1)
+    if end != len(data) or count < _FEWEST or last > MAX_INT32 + segment.base_offset:
         return None
     from kafkatool.engine.batches.scan import Run
     from kafkatool.engine.broker.run_accounting import read_run
 
-    segment = log.active
     run = Run(segment.size, data, 0, end, count)  # type: ignore[arg-type]  # any buffer does, as columns
     columns = read_run(run, segment.accounting)
     if columns is None:

@@ -180,7 +180,8 @@ class Log:
         if leader_epoch is None and epoch is not None:  # the short way, which nearly everything goes
             first = self.log_end_offset
             last = self.segments[-1].append_plain(data, first, epoch)
-            if last < 0 and (run := plain_run(self, data, epoch, now_ms)) is not None:
+            end = self.log_end_offset
+            if last < 0 and (run := plain_run(self.active, data, end, epoch, now_ms)) is not None:
                 self.active.append_run(data, run.columns)
                 first, last = run.first_offset, run.last_offset
             if last >= 0:

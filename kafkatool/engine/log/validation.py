@@ -42,9 +42,9 @@ from kafkatool.format.batch import (
     TimestampType,
     read_header,
     seal,
-    write_batch,
     write_header,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import MIN_SIZE, LegacyHeader, read_legacy_header
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record

@@ -16,14 +16,8 @@ from kafkatool.commands.classic.side_files import Emit, Note
 from kafkatool.commands.classic.state_files import dump_snapshot, dump_txn_index
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.format import legacy, offset_index, producer_snapshot, time_index, txn_index
-from kafkatool.format.batch import (
-    TIMESTAMP_TYPE_MASK,
-    Codec,
-    NewRecord,
-    read_header,
-    seal,
-    write_batch,
-)
+from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, Codec, NewRecord, read_header, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 
 Dump = Callable[[str, ClassicOptions, Reports, Emit, Note], None]

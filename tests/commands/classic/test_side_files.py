@@ -17,7 +17,8 @@ from kafkatool.commands.classic.reports import Reports
 from kafkatool.commands.classic.state_files import corrupt_message
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.producer_snapshot import write_snapshot

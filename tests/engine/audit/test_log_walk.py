@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.audit.log_walk import AuditFacts, AuditJob
+from kafkatool.engine.audit.facts import AuditFacts
+from kafkatool.engine.audit.log_walk import AuditJob
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.columns import ROWS
 from tests.logs import batches, write_log

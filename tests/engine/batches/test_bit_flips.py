@@ -18,8 +18,8 @@ from kafkatool.format.batch import (
     NewRecord,
     read_header,
     seal,
-    write_batch,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from kafkatool.format.legacy import write_message, write_wrapper

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.logs import TIME, write_log
 
 HIGHEST = (1 << 63) - 1

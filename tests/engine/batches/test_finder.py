@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kafkatool.engine.batches.finder import BatchFinder, FoundBatch
 from kafkatool.engine.files.source import AnySource, FileSource, open_source
 from kafkatool.errors import FormatError
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import TooLarge
-from kafkatool.format.batch import Codec, NewRecord, read_header, seal, write_batch
+from kafkatool.format.batch import Codec, NewRecord, read_header, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
 from kafkatool.format.compression import compress
 from kafkatool.format.names import segment_file

@@ -12,7 +12,8 @@ import pytest
 
 from kafkatool.engine.batches.mending import BatchMend, Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from tests.engine.batches.test_bit_flips import SMALL, TIME, flipped
 from tests.logs import LOG, batches
 

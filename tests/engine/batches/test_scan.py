@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord, write_batch
+from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.logs import TIME, batches, offsets, walk, write_log
 

@@ -26,8 +26,8 @@ from kafkatool.format.batch import (
     BatchHeader,
     NewRecord,
     read_header,
-    write_batch,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.schema.control import write_control_key, write_end_marker
 
 NOW = 1_700_000_000_000

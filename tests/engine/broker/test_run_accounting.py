@@ -13,7 +13,8 @@ from kafkatool.engine.broker.derived_files import Claims, Indexed, _IndexWalk
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.source import open_source
-from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.producer_snapshot import ProducerState
 
 BASE = 1000

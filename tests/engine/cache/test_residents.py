@@ -27,7 +27,8 @@ from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log.loading import open_log
 from kafkatool.errors import UsageError
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import NEWEST
 from tests.engine.cold import evict, resident_pages
 

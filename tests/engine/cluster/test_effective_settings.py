@@ -15,7 +15,8 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.broker_start import BrokerStart
 from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.errors import KafkatoolError, UsageError
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.release import NEWEST, Release
 from tests.places import FIXTURES

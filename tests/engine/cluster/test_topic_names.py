@@ -7,7 +7,8 @@ from pathlib import Path
 from kafkatool.engine.cluster.topic_names import real_topic_name, restore_topic_names
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import DirectoryState, PartitionDirectory, partition_directory
 from kafkatool.format.schema import Decoder, encode_record
 from tests.engine.disk import TOPIC_ID, write_log_dir, write_partition

@@ -21,7 +21,8 @@ from kafkatool.engine.compaction.offset_map import map_capacity
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.log.loading import Opening, open_log
-from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal, write_batch
+from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.columns import RecordDecoder
 from kafkatool.format.kernel.verdicts import Fate
 from kafkatool.format.legacy import write_message, write_wrapper

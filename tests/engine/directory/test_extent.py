@@ -15,7 +15,8 @@ from kafkatool.engine.directory import extent as extent_module
 from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
 from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.files.source import FileSource, Guest, Source
-from kafkatool.format.batch import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, NewRecord, write_batch
+from kafkatool.format.batch import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 from kafkatool.format.offset_index import OffsetEntry
 from tests.engine.disk import START_MS, write_partition, write_segment

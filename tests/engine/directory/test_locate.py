@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from kafkatool.engine.directory.locate import Action, Search, search_in
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_times

@@ -16,7 +16,8 @@ from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log import append_runs, partition_log
 from kafkatool.engine.log.loading import open_log
 from kafkatool.engine.log.segment import Segment
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import read_entries
 from kafkatool.format.primitives import Buffer

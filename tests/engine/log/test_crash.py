@@ -39,13 +39,8 @@ from kafkatool.engine.log.reading import read
 from kafkatool.engine.log.segment import EXTENSIONS, LOG
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.batch import (
-    CONTROL_MASK,
-    TRANSACTIONAL_MASK,
-    NewRecord,
-    read_header,
-    write_batch,
-)
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.format.names import segment_file
 from kafkatool.format.producer_snapshot import ProducerState, write_snapshot

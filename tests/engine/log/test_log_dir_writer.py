@@ -22,7 +22,8 @@ from kafkatool.engine.log.log_dir_writer import LogDirWriter, open_log_dir
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import records
 from kafkatool.errors import KafkatoolError, Refused, UsageError
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import Release
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.log_dirs import read_tree

@@ -31,8 +31,8 @@ from kafkatool.format.batch import (
     NewRecord,
     TimestampType,
     read_header,
-    write_batch,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker

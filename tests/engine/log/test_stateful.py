@@ -19,7 +19,8 @@ from kafkatool.engine.log.loading import Opening, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import offset_for_time, read, records
 from kafkatool.engine.log.validation import split_batches
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.record import Record
 from kafkatool.format.release import Release

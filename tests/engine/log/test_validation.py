@@ -30,8 +30,8 @@ from kafkatool.format.batch import (
     is_valid,
     read_header,
     seal,
-    write_batch,
 )
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.record import read_records
 

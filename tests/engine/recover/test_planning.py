@@ -23,7 +23,8 @@ from kafkatool.engine.recover.planning import as_plan, plan_recover
 from kafkatool.engine.recover.result import Recovered, Recovering
 from kafkatool.engine.recover.salvage import salvage
 from kafkatool.errors import Refused
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header, write_batch
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.producer_snapshot import write_snapshot

@@ -10,7 +10,8 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover import salvage as module
 from kafkatool.engine.recover.result import Recovered
 from kafkatool.engine.recover.salvage import salvage
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.crash_disk import CrashDisk, nothing
 

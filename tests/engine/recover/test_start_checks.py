@@ -16,7 +16,8 @@ from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.assignment import fate_of
 from kafkatool.engine.recover.start_checks import StartChecks, check_start
-from kafkatool.format.batch import NewRecord, write_batch
+from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
 from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_partition

@@ -14,7 +14,8 @@ from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.serve.partitions import OutOfRangeError, ServedPartition, Serving
 from kafkatool.engine.serve.segments import DamagedError
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, write_batch
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from tests.logs import TIME, batches, walk, write_log

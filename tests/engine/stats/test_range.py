@@ -17,7 +17,8 @@ from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.stats.grouping import By
 from kafkatool.engine.stats.statistics import Group, Request, Statistics
 from kafkatool.engine.stats.walk import LogStats, StatsJob
-from kafkatool.format.batch import Codec, NewRecord, write_batch
+from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.disk import START_MS, write_partition
 from tests.engine.stats.test_statistics import NOW, check, fingerprint, log, logs_of, starts_of

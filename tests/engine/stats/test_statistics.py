@@ -23,14 +23,8 @@ from kafkatool.engine.stats.facts import Deep, Stats
 from kafkatool.engine.stats.grouping import By
 from kafkatool.engine.stats.statistics import Group, Request, Statistics
 from kafkatool.engine.stats.walk import LogStats, StatsJob
-from kafkatool.format.batch import (
-    CONTROL_MASK,
-    TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
-    Codec,
-    NewRecord,
-    write_batch,
-)
+from kafkatool.format.batch import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.engine.partitions_to_verify import batch, write_segment
 from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly

@@ -11,7 +11,8 @@ import pytest
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.walk import LogJob
-from kafkatool.format.batch import CRC_START, Codec, NewRecord, write_batch
+from kafkatool.format.batch import CRC_START, Codec, NewRecord
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.partitions_to_verify import aborted_transaction, batch, findings, write_segment
 from tests.mutations import mutated

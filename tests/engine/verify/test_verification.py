@@ -17,7 +17,8 @@ from kafkatool.engine.directory.targets import directory_target, expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.verify.finding import THROWN_AWAY, Finding
 from kafkatool.engine.verify.verification import Request, Verification
-from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal, write_batch
+from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal
+from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checkpoint import (
     EpochStart,
     PartitionOffset,

@@ -1,0 +1,16 @@
+"""What one task of Spark reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from kafkatool.spark.planning import Stretch
+
+
+@dataclass
+class Stretches(InputPartition):
+    """Some stretches of logs, read one after another."""
+
+    stretches: list[Stretch]
