@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
+from kafkatool.commands.cache_map_options import MapFormat
 from kafkatool.commands.cache_map_rows import (
     ALL,
     COLD,
@@ -47,7 +48,7 @@ from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, Target
 from kafkatool.engine.files.residency import Cell, condensed
 
 if TYPE_CHECKING:
-    from kafkatool.commands.cache_map import _Looking
+    from kafkatool.commands.cache_map_looking import Looking
 
 _COLOURS = ((f"[{DIRTY}]+", "33"), (f"[{ALL}{MOST}]+", "32"), (f"[{SOME}]+", "36"), (f"[{COLD}]{{2,}}", "2"))
 _NUMBERS_WIDTH = 64
@@ -59,7 +60,7 @@ Shown = tuple[CacheRow, list[Cell] | None]
 class Looked:
     """One look: the rows of the chosen view, and what is said below them."""
 
-    def __init__(self, looking: _Looking, targets: list[Target], view: View) -> None:
+    def __init__(self, looking: Looking, targets: list[Target], view: View) -> None:
         self._looking, self._targets, self._view = looking, targets, view
         self._groups = self._committed()
         self.total: CacheRow = {}
@@ -138,12 +139,8 @@ def _add_topic(
 # --- once ---------------------------------------------------------------------------------------------
 
 
-def show(
-    looking: _Looking, targets: list[Target], view: View, *, every_kind: bool, with_ranges: bool
-) -> None:
+def show(looking: Looking, targets: list[Target], view: View, *, every_kind: bool, with_ranges: bool) -> None:
     """Write everything once. `every_kind`: files and partitions, for a script that chose no view."""
-    from kafkatool.commands.cache_map import MapFormat
-
     looked = Looked(looking, targets, view)
     if looking.fmt is MapFormat.ndjson:
         lines = Ndjson(stdout())
@@ -155,7 +152,7 @@ def show(
 
 
 def _ndjson(
-    looking: _Looking, targets: list[Target], looked: Looked, view: View, every_kind: bool, with_ranges: bool
+    looking: Looking, targets: list[Target], looked: Looked, view: View, every_kind: bool, with_ranges: bool
 ) -> Iterator[CacheRow]:
     if not every_kind and view is not View.files:
         yield from (row for row, _cells in islice(looked.rows(), looking.limit))
@@ -168,7 +165,7 @@ def _ndjson(
 
 
 def _write_table(
-    looking: _Looking, looked: Looked, view: View, out: TextIO, before: dict[str, int] | None
+    looking: Looking, looked: Looked, view: View, out: TextIO, before: dict[str, int] | None
 ) -> dict[str, int]:
     """Write the table, the total and the sentences; returns how much of each row was resident."""
     painted = _Painted(out) if has_colour(sys.stdout) else out
@@ -210,10 +207,8 @@ def _change(difference: int) -> str:
 # --- again and again ----------------------------------------------------------------------------------
 
 
-def watch(looking: _Looking, targets: list[Target], view: View, interval: float, rounds: int | None) -> None:
+def watch(looking: Looking, targets: list[Target], view: View, interval: float, rounds: int | None) -> None:
     """Refresh in place on a terminal, else one table, or one set of rows, after another."""
-    from kafkatool.commands.cache_map import MapFormat
-
     before: dict[str, int] = {}
     number = 0
     while rounds is None or number < rounds:
@@ -228,14 +223,14 @@ def watch(looking: _Looking, targets: list[Target], view: View, interval: float,
         number += 1
 
 
-def _write_round(looking: _Looking, looked: Looked, number: int) -> None:
+def _write_round(looking: Looking, looked: Looked, number: int) -> None:
     lines = Ndjson(stdout())
     for row, _cells in looked.rows():
         row.pop("name", None)
         lines.write({**row, "round": number})
 
 
-def _redraw(looking: _Looking, looked: Looked, view: View, before: dict[str, int]) -> dict[str, int]:
+def _redraw(looking: Looking, looked: Looked, view: View, before: dict[str, int]) -> dict[str, int]:
     import io
 
     page = io.StringIO()

@@ -26,7 +26,8 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.classic.options import ClassicOptions
-    from kafkatool.commands.dump_request import DumpRequest, Outcome
+    from kafkatool.commands.dump_request import DumpRequest
+    from kafkatool.commands.outcome import Outcome
     from kafkatool.engine.files.source import Guest
     from kafkatool.format.schema import Decoder
 
@@ -208,8 +209,9 @@ def dump_log(
     Takes every flag of kafka-dump-log and prints, by default, its text byte for byte; goes on behind damage,
     which is told on stderr and by the exit code. A directory stands for its logs and metadata snapshots.
     """
-    from kafkatool.commands.dump_request import DumpRequest, Outcome
+    from kafkatool.commands.dump_request import DumpRequest
     from kafkatool.commands.options import severity
+    from kafkatool.commands.outcome import Outcome
 
     if fmt is not DumpFormat.kafka and kafka.is_only_of_kafkas_text:
         raise UsageError(

@@ -10,23 +10,24 @@ from dataclasses import dataclass, field
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.filters import RecordFilter
 from kafkatool.commands.log_rows import Place
+from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import BytesFormat, Talk
-from kafkatool.engine.batches.damage import Damage, Severity
+from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.batches.seek import walk_range
 from kafkatool.engine.batches.tail import Tail, find_tail
 from kafkatool.engine.files.source import Guest, Source, open_source, open_stdin
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.errors import ExitCode, FormatError, KafkatoolError, TooLarge
+from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import MAX_INT32, BatchHeader
 from kafkatool.format.kinds import FileKind, kind_of
 from kafkatool.format.legacy import LegacyMessage, read_messages
+from kafkatool.format.names import METADATA_TOPIC
 from kafkatool.format.record import Record, read_records
 from kafkatool.format.schema import Decoder
 
 AnyRecord = Record | LegacyMessage
 EVERYTHING = RecordFilter()
-METADATA_TOPIC = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,31 +134,6 @@ class Quota:
             self._left -= 1
         self.shown += 1
         return True
-
-
-class Outcome:
-    """The worst that was met, and with it the exit code."""
-
-    def __init__(self) -> None:
-        self.worst: Severity | None = None
-        self.failed = False
-        self.unread: list[str] = []
-        """Files that were named, and of which nothing was shown because they are nothing that is known."""
-        self.named: set[str] = set()
-        """The files that were asked for by name: one that is gone is a failure, others come and go."""
-
-    def met(self, damage: Damage) -> None:
-        self.met_severity(damage.severity)
-
-    def met_severity(self, severity: Severity) -> None:
-        self.worst = severity if self.worst is None else max(self.worst, severity)
-
-    def exit_code(self, fail_on: Severity) -> ExitCode:
-        if self.failed:
-            return ExitCode.FAILED
-        if self.worst is not None and self.worst >= fail_on:
-            return ExitCode.FOUND
-        return ExitCode.USAGE if self.unread else ExitCode.OK
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from itertools import groupby
 from kafkatool.commands.dump_request import (
     AnyRecord,
     DumpRequest,
-    Outcome,
     Quota,
     cut_by_us,
     opened,
@@ -28,6 +27,7 @@ from kafkatool.commands.log_rows import (
     record_row,
     table_row,
 )
+from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import Column, Format, Look, Row, rows
 from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity

@@ -15,7 +15,6 @@ from kafkatool.commands.classic.state_files import dump_snapshot, dump_txn_index
 from kafkatool.commands.dump_request import (
     AnyRecord,
     DumpRequest,
-    Outcome,
     Quota,
     cut_by_us,
     opened,
@@ -23,6 +22,7 @@ from kafkatool.commands.dump_request import (
     warn_of_secrets,
 )
 from kafkatool.commands.log_rows import Place, damage_sentence
+from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import stdout
 from kafkatool.commands.terminal_text import guarded, harmless, harmless_bytes, is_terminal
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkatool.commands.arguments import Control
-from kafkatool.commands.dump_request import METADATA_TOPIC, Outcome
 from kafkatool.commands.filters import RecordFilter
 from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
 from kafkatool.commands.options import PathOptions
+from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import Talk
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.in_flight import in_flight
@@ -32,6 +32,7 @@ from kafkatool.engine.records.visibility import Hidden, Rule
 from kafkatool.format import kinds
 from kafkatool.format.columns import RecordColumns
 from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.names import METADATA_TOPIC
 from kafkatool.format.record import Record
 
 VISIBLE_KEYS = (

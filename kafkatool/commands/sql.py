@@ -159,7 +159,7 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
 
 def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> None:
     """Say what cannot be read, before Spark is started for it."""
-    from kafkatool.commands.dump_request import METADATA_TOPIC
+    from kafkatool.format.names import METADATA_TOPIC
     from kafkatool.spark.planning import find_subjects
 
     found = find_subjects(paths, guest)

@@ -22,7 +22,8 @@ from kafkatool.format.uuids import parse_uuid
 LONGEST_NAME = 255
 LONGEST_TOPIC = 249
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
-METADATA_PARTITION = "__cluster_metadata-0"
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_PARTITION = f"{METADATA_TOPIC}-0"
 
 SNAPSHOT_OFFSET_WIDTH = 20
 SNAPSHOT_EPOCH_WIDTH = 10

@@ -1,0 +1,137 @@
+"""The options of `cache-map`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.plan_options import ApplyOpt
+from kafkatool.commands.record_options import FromOpt, ToOpt, parse_range
+from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.commands.cache_map_rows import View
+    from kafkatool.engine.batches.seek import Range
+    from kafkatool.engine.cache.planning import Action
+    from kafkatool.engine.directory.targets import Target
+
+
+class MapFormat(StrEnum):
+    """How results are written."""
+
+    table = "table"
+    ndjson = "ndjson"
+    svg = "svg"
+    html = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What a row is about."""
+
+    topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False
+    partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition.")] = False
+    segments: Annotated[bool, typer.Option("--segments", help="One row a segment, its indexes included.")] = (
+        False
+    )
+    files: Annotated[bool, typer.Option("--files", help="One row a file.")] = False
+    pages: Annotated[
+        bool, typer.Option("--pages", help="NDJSON: every file with the byte ranges of it that are resident.")
+    ] = False
+
+    def view(self, targets: list[Target]) -> View:
+        """By default partitions of a log directory, segments of a partition, and other files as files."""
+        from kafkatool.commands.cache_map_rows import View
+        from kafkatool.engine.directory.named_file import SEGMENT_FILES
+        from kafkatool.engine.directory.targets import FileTarget, LogDirTarget
+
+        chosen = [view for view in View if getattr(self, view)]
+        if len(chosen) > 1:
+            raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+        if chosen:
+            return chosen[0]
+        if any(isinstance(one, FileTarget) and one.kind not in SEGMENT_FILES for one in targets):
+            return View.files
+        has_log_dirs = any(isinstance(target, LogDirTarget) for target in targets)
+        return View.partitions if has_log_dirs else View.segments
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.topics or self.partitions or self.segments or self.files
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChangeOptions:
+    """Bringing in and forgetting."""
+
+    warm: Annotated[bool, typer.Option("--warm", help="Plan to read into memory what is not there.")] = False
+    evict: Annotated[
+        bool,
+        typer.Option("--evict", help="Plan to forget pages; never of an active segment in use."),
+    ] = False
+    from_: FromOpt = None
+    to: ToOpt = None
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--last", metavar="SIZE", show_default=False, help="Only the last so many bytes of each log: 2G."
+        ),
+    ] = None
+    apply: ApplyOpt = False
+
+    def action(self) -> Action | None:
+        from kafkatool.engine.cache.planning import Action
+
+        if self.warm and self.evict:
+            raise UsageError("--warm and --evict exclude each other")
+        if not (self.warm or self.evict):
+            if self.apply or self.from_ or self.to or self.last:
+                raise UsageError("--apply, --from, --to and --last belong to --warm or --evict")
+            return None
+        if self.last and (self.from_ or self.to):
+            raise UsageError("--last excludes --from and --to")
+        return Action.WARM if self.warm else Action.EVICT
+
+    def range(self) -> Range:
+        return parse_range(self.from_, self.to)
+
+    def last_size(self) -> int | None:
+        from kafkatool.commands.arguments import parse_size
+
+        return None if self.last is None else parse_size(self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """Who reads there."""
+
+    lag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lag",
+            metavar="GROUP=OFFSET",
+            show_default=False,
+            help="Tell what a group that reads next at this offset would meet.",
+        ),
+    ] = None
+    groups: Annotated[
+        bool,
+        typer.Option("--groups", help="The same for the groups in the __consumer_offsets beside."),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """Looking more than once."""
+
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Between two looks of --watch.")
+    ] = 2.0
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", metavar="N", min=1, show_default=False, help="End --watch after N looks."),
+    ] = None
