@@ -14,8 +14,8 @@ import typer
 from typer.core import TyperGroup
 
 from kafkatool import __version__
-from kafkatool.commands.command_line import Command, HelpOrder, complaint, epilog, leaves
-from kafkatool.commands.groups import flat
+from kafkatool.commands.line.command_line import Command, HelpOrder, complaint, epilog, leaves
+from kafkatool.commands.line.option_groups import flat
 from kafkatool.errors import EXTRAS, ExitCode, KafkatoolError, MissingExtra
 
 __all__ = ["app", "leaves", "main"]
@@ -146,7 +146,7 @@ class _Commands(HelpOrder, TyperGroup):
 
 def _end(error: Exception, ctx: Any) -> NoReturn:
     """Say what went wrong, once, and leave with its exit code."""
-    from kafkatool.commands.options import DEBUG
+    from kafkatool.commands.line.options import DEBUG
     from kafkatool.commands.render import printable
 
     if isinstance(error, typer.Exit) or _is_help(error):

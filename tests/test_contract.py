@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 from kafkatool.cli import app, leaves
-from kafkatool.commands.command_line import SHARED
+from kafkatool.commands.line.command_line import SHARED
 
 COMMANDS: dict[str, Any] = leaves(typer.main.get_command(app))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.command_line import epilog
+from kafkatool.commands.line.command_line import epilog
 
 # In the order of `kafkatool bench --help`; each is a module `bench_…` beside this one.
 SUBCOMMANDS = {

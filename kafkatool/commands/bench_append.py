@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.bench_output import BenchOptions, DirArg, number, sparkline, write_metrics
-from kafkatool.commands.options import FormatOpt, epilog
+from kafkatool.commands.line.options import FormatOpt, epilog
 from kafkatool.commands.render import Format
 from kafkatool.errors import ExitCode, UsageError
 
@@ -159,7 +159,7 @@ def bench_append(
 
 
 def _load(load: LoadOptions, logs: LogOptions) -> Load:
-    from kafkatool.commands.arguments import parse_size
+    from kafkatool.commands.line.arguments import parse_size
     from kafkatool.engine.bench.load import Load
 
     if logs.writers > logs.partitions:

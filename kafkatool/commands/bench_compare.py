@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import FormatOpt, RawOpt, TalkOptions, epilog
+from kafkatool.commands.line.options import FormatOpt, RawOpt, TalkOptions, epilog
 from kafkatool.commands.render import Column, Format, Look, rows
 from kafkatool.errors import ExitCode
 

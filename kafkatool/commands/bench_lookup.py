@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.bench_output import BenchOptions, DirArg, write_metrics
-from kafkatool.commands.options import FormatOpt, epilog
+from kafkatool.commands.line.options import FormatOpt, epilog
 from kafkatool.commands.render import Format, human_size
 from kafkatool.errors import ExitCode
 
@@ -46,7 +46,7 @@ def bench_lookup(
     The log has whole indexes and holes where nothing is looked for, so it takes little room. Cold: the pages
     of the segment's three files are evicted before each look-up.
     """
-    from kafkatool.commands.arguments import parse_rate, parse_size
+    from kafkatool.commands.line.arguments import parse_rate, parse_size
     from kafkatool.engine.bench.lookup import Textbook, Week
     from kafkatool.engine.bench.place import take
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import RawOpt, TalkOptions
+from kafkatool.commands.line.options import RawOpt, TalkOptions
 from kafkatool.commands.render import Column, Format, Look, rows, takes_escapes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.bench_output import BenchOptions, DirArg, write_metrics
-from kafkatool.commands.options import FormatOpt, epilog
+from kafkatool.commands.line.options import FormatOpt, epilog
 from kafkatool.commands.render import Format
 from kafkatool.errors import ExitCode, KafkatoolError
 
@@ -44,7 +44,7 @@ def bench_read(
     is AES-128-GCM, as most clients choose. The log is what `bench append --keep` left in the directory, or
     is written first.
     """
-    from kafkatool.commands.arguments import parse_size
+    from kafkatool.commands.line.arguments import parse_size
     from kafkatool.engine.bench.place import take
     from kafkatool.engine.bench.read import read_back
 

@@ -14,8 +14,8 @@ from kafkatool.commands.cache_map_options import (
     ViewOptions,
     WatchOptions,
 )
-from kafkatool.commands.options import CommonOptions, FileOptions, PathOptions, RawOpt, epilog
-from kafkatool.commands.record_options import LimitOpt
+from kafkatool.commands.line.options import CommonOptions, FileOptions, PathOptions, RawOpt, epilog
+from kafkatool.commands.line.record_options import LimitOpt
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:

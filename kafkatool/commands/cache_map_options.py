@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.plan_options import ApplyOpt
-from kafkatool.commands.record_options import FromOpt, ToOpt, parse_range
+from kafkatool.commands.line.plan_options import ApplyOpt
+from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class CacheChangeOptions:
         return parse_range(self.from_, self.to)
 
     def last_size(self) -> int | None:
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
 
         return None if self.last is None else parse_size(self.last)
 

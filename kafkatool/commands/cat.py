@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
@@ -19,7 +19,7 @@ from kafkatool.commands.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.record_options import RecordOptions
+from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, bytes_text
 from kafkatool.commands.visible_options import VisibleOptions
 from kafkatool.errors import ExitCode, UsageError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kafkatool.commands.broker_options import BrokerOptions
 from kafkatool.commands.compact_options import PassOptions
-from kafkatool.commands.options import (
+from kafkatool.commands.line.broker_options import BrokerOptions
+from kafkatool.commands.line.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
@@ -24,10 +24,10 @@ from kafkatool.commands.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.plan_options import PlanOptions
+from kafkatool.commands.line.plan_options import PlanOptions
+from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.commands.recorded import RecordedRows, RecordedTalk
 from kafkatool.commands.render import BytesFormat, Format, Rows, Talk, rows
-from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class _Work:
         ).instead(os.path.join(home.path, CLEANER_CHECKPOINT))
 
     def _clean(self, home: Home, one: Asked, log: CleanableLog, out: Rows) -> None:
-        from kafkatool.commands.arguments import parse_bytes
+        from kafkatool.commands.line.arguments import parse_bytes
         from kafkatool.engine.compaction.cleaner import Cleaning
         from kafkatool.engine.compaction.key_life import KeyLife
         from kafkatool.engine.compaction.passes import Work, compact, drop

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kafkatool.commands.plan_options import PlanOptions
+from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.errors import UsageError
 
 
@@ -70,7 +70,7 @@ class PassOptions:
     @property
     def memory_bytes(self) -> int:
         """Raises UsageError."""
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
 
         return parse_size(self.memory)
 

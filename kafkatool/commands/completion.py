@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kafkatool.commands.command_line import epilog, leaves
-from kafkatool.commands.options import TalkOptions
+from kafkatool.commands.line.command_line import epilog, leaves
+from kafkatool.commands.line.options import TalkOptions
 
 EPILOG = epilog(
     {

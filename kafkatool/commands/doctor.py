@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     CommonOptions,
     FailOnOpt,
     FormatOpt,

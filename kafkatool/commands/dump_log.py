@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.command_line import Command
-from kafkatool.commands.options import (
+from kafkatool.commands.line.command_line import Command
+from kafkatool.commands.line.options import (
     RELEASES,
     BytesOpt,
     CommonOptions,
@@ -20,7 +20,7 @@ from kafkatool.commands.options import (
     RawOpt,
     epilog,
 )
-from kafkatool.commands.record_options import RecordOptions
+from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.render import BytesFormat, Format
 from kafkatool.errors import ExitCode, UsageError
 
@@ -163,8 +163,8 @@ class KafkaOptions:
 
     def classic(self, guest: Guest) -> ClassicOptions:
         """As the text dump takes them. Raises UsageError."""
-        from kafkatool.commands.arguments import parse_size
         from kafkatool.commands.classic.options import ClassicOptions
+        from kafkatool.commands.line.arguments import parse_size
         from kafkatool.format.release import Release
 
         largest = parse_size(self.max_batch_size)
@@ -210,7 +210,7 @@ def dump_log(
     which is told on stderr and by the exit code. A directory stands for its logs and metadata snapshots.
     """
     from kafkatool.commands.dump_request import DumpRequest
-    from kafkatool.commands.options import severity
+    from kafkatool.commands.line.options import severity
     from kafkatool.commands.outcome import Outcome
 
     if fmt is not DumpFormat.kafka and kafka.is_only_of_kafkas_text:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kafkatool.commands.classic.options import ClassicOptions
-from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.log_rows import Place
 from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import BytesFormat, Talk

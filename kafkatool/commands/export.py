@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
@@ -18,9 +18,9 @@ from kafkatool.commands.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.record_options import RecordOptions
+from kafkatool.commands.line.record_options import RecordOptions
+from kafkatool.commands.line.spark_options import Advance, SparkOptions
 from kafkatool.commands.render import BytesFormat
-from kafkatool.commands.spark_options import Advance, SparkOptions
 from kafkatool.commands.visible_options import ExportFormat, VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kafkatool.commands.export_runs import Export, refuse_same_names
 from kafkatool.commands.export_writers import opener
-from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.record_reading import Reading
 from kafkatool.commands.recorded import RecordedTalk
 from kafkatool.commands.render import BytesFormat

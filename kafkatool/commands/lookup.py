@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     CommonOptions,
     FailOnOpt,
     FileOptions,
@@ -173,7 +173,7 @@ def _target_ms(time: str | None) -> int | None:
         return None
     from time import time_ns
 
-    from kafkatool.commands.arguments import parse_time
+    from kafkatool.commands.line.arguments import parse_time
 
     return parse_time(time, time_ns() // 1_000_000)
 

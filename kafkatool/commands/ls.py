@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FileOptions, FormatOpt, RawOpt, epilog
-from kafkatool.commands.record_options import LimitOpt
+from kafkatool.commands.line.options import CommonOptions, FileOptions, FormatOpt, RawOpt, epilog
+from kafkatool.commands.line.record_options import LimitOpt
 from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, JobsOpt, RawOpt, epilog, severity
+from kafkatool.commands.line.options import (
+    CommonOptions,
+    FailOnOpt,
+    FormatOpt,
+    JobsOpt,
+    RawOpt,
+    epilog,
+    severity,
+)
 from kafkatool.commands.pipeline_options import AuditOptions, RootOptions
 from kafkatool.commands.render import Format
 

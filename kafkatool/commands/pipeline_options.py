@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
-from kafkatool.commands.recheck_options import RecheckOptions
+from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
+from kafkatool.commands.line.recheck_options import RecheckOptions
 from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kafkatool.commands.options import CommonOptions
+    from kafkatool.commands.line.options import CommonOptions
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources
@@ -78,7 +78,7 @@ class AuditOptions(RecheckOptions):
         """A run that is ready to go. Raises UsageError and Refused."""
         from time import time_ns
 
-        from kafkatool.commands.arguments import parse_time
+        from kafkatool.commands.line.arguments import parse_time
         from kafkatool.engine.audit.run import PipelineRun, RunRequest
         from kafkatool.engine.verify.verification import Request
 
@@ -96,7 +96,7 @@ class AuditOptions(RecheckOptions):
         return PipelineRun(request)
 
     def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Found], Sources]:
-        from kafkatool.commands.broker_options import BrokerOptions
+        from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
         return lambda home, found: broker.sources(home, found, paths, self.settings or [], guest)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
+from kafkatool.commands.line.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
+from kafkatool.commands.line.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.commands.pipeline_options import AuditOptions, RootOptions
 from kafkatool.commands.render import Format
-from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 
 EPILOG = epilog(
     {

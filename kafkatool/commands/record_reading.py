@@ -10,10 +10,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.commands.arguments import Control
-from kafkatool.commands.filters import RecordFilter
+from kafkatool.commands.line.arguments import Control
+from kafkatool.commands.line.options import PathOptions
+from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
-from kafkatool.commands.options import PathOptions
 from kafkatool.commands.outcome import Outcome
 from kafkatool.commands.render import Talk
 from kafkatool.engine.batches.damage import Severity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     CommonOptions,
     ConfigOpt,
     FailOnOpt,
@@ -20,7 +20,7 @@ from kafkatool.commands.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.plan_options import PlanOptions
+from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory

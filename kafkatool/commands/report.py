@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     CommonOptions,
     ConfigOpt,
     FailOnOpt,
@@ -113,7 +113,7 @@ def report(
     save, what is in the page cache, and the settings that decide. The page has no script, asks for nothing
     from the network, and holds no key and no value of a record unless --with-payloads.
     """
-    from kafkatool.commands.arguments import parse_duration
+    from kafkatool.commands.line.arguments import parse_duration
 
     least = severity(fail_on)
     part = None if sample is None else share(sample)
@@ -156,7 +156,7 @@ class _Work:
 
     def gathering(self, where: PathOptions, part: float | None, ahead_ms: int) -> Gathering:
         """What there is to read. Raises UsageError where that is nothing."""
-        from kafkatool.commands.broker_options import BrokerOptions
+        from kafkatool.commands.line.broker_options import BrokerOptions
         from kafkatool.engine.report.gathering import Gathering, GatheringRequest
         from kafkatool.engine.verify.verification import Request
 
@@ -233,7 +233,7 @@ class _Work:
 def _now(text: str | None) -> int:
     from time import time_ns
 
-    from kafkatool.commands.arguments import parse_time
+    from kafkatool.commands.line.arguments import parse_time
 
     clock = time_ns() // 1_000_000
     return clock if text is None else parse_time(text, clock)

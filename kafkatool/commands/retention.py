@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kafkatool.commands.broker_options import BrokerOptions
-from kafkatool.commands.options import CommonOptions, FormatOpt, JobsOpt, PathOptions, RawOpt, epilog
-from kafkatool.commands.plan_options import PlanOptions
+from kafkatool.commands.line.broker_options import BrokerOptions
+from kafkatool.commands.line.options import CommonOptions, FormatOpt, JobsOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.line.plan_options import PlanOptions
+from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.commands.render import Column, Format, Row, Rows, Talk, rows
 from kafkatool.commands.retention_options import AskOptions
-from kafkatool.commands.spark_options import SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class _Work:
         return [one for home in self._homes for one in self._judge(home)]
 
     def forecast(self, text: str) -> None:
-        from kafkatool.commands.arguments import parse_duration
+        from kafkatool.commands.line.arguments import parse_duration
         from kafkatool.commands.render import human_size
         from kafkatool.commands.retention_rows import (
             DEPARTURE_COLUMNS,
@@ -339,7 +339,7 @@ class _Work:
         )
 
     def free(self, text: str) -> None:
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
         from kafkatool.commands.render import human_size
         from kafkatool.engine.retention.free import ways_to_free
         from kafkatool.engine.retention.held import held_back

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kafkatool.commands.plan_options import PlanOptions
+from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.errors import UsageError
 
 

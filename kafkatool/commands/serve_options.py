@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import MendBitsOpt
+from kafkatool.commands.line.options import MendBitsOpt
 from kafkatool.errors import Refused, UsageError, unknown_word
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ShownOptions:
 
     def serving(self, guest: Guest) -> Serving:
         """Raises UsageError."""
-        from kafkatool.commands.arguments import parse_high_watermark
+        from kafkatool.commands.line.arguments import parse_high_watermark
         from kafkatool.engine.serve.log_files import LogFiles
         from kafkatool.engine.serve.partitions import Serving
 
@@ -264,7 +264,7 @@ class NetworkOptions:
 
     def budget(self) -> Budget:
         """Raises UsageError."""
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
         from kafkatool.engine.serve.budget import SMALLEST_SIZE, Budget
 
         size = parse_size(self.max_memory)
@@ -289,7 +289,7 @@ class NetworkOptions:
         return []
 
     def _limits(self) -> Limits:
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
         from kafkatool.engine.serve.connections import Limits
 
         return Limits(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
-from kafkatool.commands.plan_options import ChangeOptions
+from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
+from kafkatool.commands.line.plan_options import ChangeOptions
 from kafkatool.commands.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, Refused, UsageError
 

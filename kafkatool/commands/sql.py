@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.options import BytesOpt, CommonOptions, PathOptions, RawOpt, epilog
+from kafkatool.commands.line.options import BytesOpt, CommonOptions, PathOptions, RawOpt, epilog
+from kafkatool.commands.line.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.commands.render import BytesFormat, Column, Format, Look, Row, Talk, rows
-from kafkatool.commands.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.errors import ExitCode, KafkatoolError, UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     BytesOpt,
     CommonOptions,
     FailOnOpt,
@@ -19,9 +19,9 @@ from kafkatool.commands.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.record_options import FromOpt, ToOpt, parse_range
+from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
+from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
 from kafkatool.commands.render import BytesFormat, Format, Talk
-from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.engine.stats.grouping import By
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
@@ -94,7 +94,7 @@ class CountOptions:
         """What counts as now; the clock is asked after everything was listed, so that nothing is newer."""
         from time import time_ns
 
-        from kafkatool.commands.arguments import parse_time
+        from kafkatool.commands.line.arguments import parse_time
 
         clock = time_ns() // 1_000_000
         return clock if self.now is None else parse_time(self.now, clock)

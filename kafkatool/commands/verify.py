@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import (
+from kafkatool.commands.line.options import (
     CommonOptions,
     FailOnOpt,
     FileOptions,
@@ -20,9 +20,9 @@ from kafkatool.commands.options import (
     severity,
     share,
 )
-from kafkatool.commands.recheck_options import RecheckOptions
+from kafkatool.commands.line.recheck_options import RecheckOptions
+from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
 from kafkatool.commands.render import Format, Rows, Talk
-from kafkatool.commands.spark_options import RunningPool, SparkOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

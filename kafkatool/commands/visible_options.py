@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import CommonOptions, MendBitsOpt
+from kafkatool.commands.line.options import CommonOptions, MendBitsOpt
 
 if TYPE_CHECKING:
-    from kafkatool.commands.filters import RecordFilter
+    from kafkatool.commands.line.record_filters import RecordFilter
     from kafkatool.commands.record_reading import Reading
 
 
@@ -57,7 +57,7 @@ class VisibleOptions:
 
     def reading(self, chosen: RecordFilter, common: CommonOptions) -> Reading:
         """Raises UsageError."""
-        from kafkatool.commands.arguments import parse_size
+        from kafkatool.commands.line.arguments import parse_size
         from kafkatool.commands.record_reading import Reading
 
         return Reading(
@@ -70,7 +70,7 @@ class VisibleOptions:
         )
 
     def _high_watermark(self) -> int | None:
-        from kafkatool.commands.arguments import parse_high_watermark
+        from kafkatool.commands.line.arguments import parse_high_watermark
         from kafkatool.engine.records.visibility import LOG_END
 
         wanted = parse_high_watermark(self.high_watermark)

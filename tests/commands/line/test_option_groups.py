@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from kafkatool.commands.groups import flat
+from kafkatool.commands.line.option_groups import flat
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import ConfigOpt, KafkaVersionOpt
+from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Sources
@@ -41,13 +41,13 @@ class BrokerOptions:
     kafka_version: KafkaVersionOpt = None
 
     def moment(self, now_ms: int) -> int:
-        from kafkatool.commands.arguments import parse_time
+        from kafkatool.commands.line.arguments import parse_time
 
         return now_ms if self.at is None else parse_time(self.at, now_ms)
 
     def watermark(self, checkpointed: int | None) -> tuple[int | None, bool]:
         """The high watermark, None for the end of the log, and whether that is only assumed."""
-        from kafkatool.commands.arguments import parse_high_watermark
+        from kafkatool.commands.line.arguments import parse_high_watermark
 
         wanted = parse_high_watermark(self.high_watermark)
         if wanted == "checkpoint":

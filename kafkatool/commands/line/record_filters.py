@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkatool.commands.arguments import Control, HeaderFilter
+from kafkatool.commands.line.arguments import Control, HeaderFilter
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.format.batch import BatchHeader

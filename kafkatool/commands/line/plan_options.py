@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.options import PathOptions, SetOpt
+from kafkatool.commands.line.options import PathOptions, SetOpt
 from kafkatool.commands.render import Format, Talk
 from kafkatool.errors import UsageError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.commands.arguments import (
+from kafkatool.commands.line.arguments import (
     HeaderFilter,
     Position,
     parse_bytes,

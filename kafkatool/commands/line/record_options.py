@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.arguments import Control
+from kafkatool.commands.line.arguments import Control
 
 if TYPE_CHECKING:
-    from kafkatool.commands.arguments import Position
-    from kafkatool.commands.filters import RecordFilter
+    from kafkatool.commands.line.arguments import Position
+    from kafkatool.commands.line.record_filters import RecordFilter
     from kafkatool.engine.batches.seek import Range
 
 FromOpt = Annotated[
@@ -76,8 +76,8 @@ class RecordChoice:
 
     def filter(self) -> RecordFilter:
         """What the options ask for. Raises UsageError."""
-        from kafkatool.commands.arguments import parse_bytes, parse_header, parse_regex
-        from kafkatool.commands.filters import RecordFilter
+        from kafkatool.commands.line.arguments import parse_bytes, parse_header, parse_regex
+        from kafkatool.commands.line.record_filters import RecordFilter
 
         return RecordFilter(
             wanted=parse_range(self.from_, self.to),
@@ -108,6 +108,6 @@ def parse_range(from_: str | None, to: str | None) -> Range:
 def _position(text: str | None) -> Position:
     import time
 
-    from kafkatool.commands.arguments import Position, parse_position
+    from kafkatool.commands.line.arguments import Position, parse_position
 
     return Position() if text is None else parse_position(text, time.time_ns() // 1_000_000)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkatool.commands.command_line import EXIT_CODES, epilog
+from kafkatool.commands.line.command_line import EXIT_CODES, epilog
 from kafkatool.commands.render import BytesFormat, Format, Talk
 from kafkatool.errors import UsageError, unknown_word
 
@@ -257,7 +257,7 @@ class CommonOptions(TalkOptions):
 
     def guest(self, *, mends_bits: bool = False) -> Guest:
         """How to read; from here on this process goes last at the disk."""
-        from kafkatool.commands.arguments import parse_rate
+        from kafkatool.commands.line.arguments import parse_rate
         from kafkatool.engine.files.page_cache import idle_io_priority, keep_freed_memory
         from kafkatool.engine.files.source import Guest
 

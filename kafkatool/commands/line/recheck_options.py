@@ -51,7 +51,7 @@ class RecheckOptions:
         return Recheck(now_ms, self._older_than_ms(), self._share())
 
     def _older_than_ms(self) -> int | None:
-        from kafkatool.commands.arguments import parse_duration
+        from kafkatool.commands.line.arguments import parse_duration
         from kafkatool.engine.verify.rechecking import OLDER_THAN_MS
 
         if self.recheck_older_than is None:
@@ -59,7 +59,7 @@ class RecheckOptions:
         return None if self.recheck_older_than == NEVER else parse_duration(self.recheck_older_than)
 
     def _share(self) -> float:
-        from kafkatool.commands.options import share
+        from kafkatool.commands.line.options import share
         from kafkatool.engine.verify.rechecking import SHARE
 
         if self.recheck_share is None:
