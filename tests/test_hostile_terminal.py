@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.terminal_text import harmless, harmless_bytes
+from kafkatool.commands.screen.terminal_text import harmless, harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from tests.cli import run

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.commands.terminal_text import harmless_bytes
+from kafkatool.commands.screen.terminal_text import harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file

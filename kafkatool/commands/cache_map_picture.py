@@ -17,7 +17,7 @@ from kafkatool.commands.cache_map_rows import (
     strip_cells,
     tail_sentence,
 )
-from kafkatool.commands.page import (
+from kafkatool.commands.screen.page import (
     HATCH,
     PALETTE,
     Markup,
@@ -29,7 +29,7 @@ from kafkatool.commands.page import (
     rectangles,
     tag,
 )
-from kafkatool.commands.render import human_size
+from kafkatool.commands.screen.render import human_size
 from kafkatool.engine.cache.residents import MappedPartition, MappedSegment, cached_tail
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell

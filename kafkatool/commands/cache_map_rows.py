@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from kafkatool.commands.render import Column, Look, human_size, iso_time, printable
+from kafkatool.commands.screen.render import Column, Look, human_size, iso_time, printable
 from kafkatool.engine.cache.planning import Done, Piece
 from kafkatool.engine.cache.residents import MappedFile, MappedPartition, MappedSegment, Reader, Tail
 from kafkatool.engine.files.page_cache import PAGE

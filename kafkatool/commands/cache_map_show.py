@@ -33,7 +33,15 @@ from kafkatool.commands.cache_map_rows import (
     segment_row,
     tail_sentence,
 )
-from kafkatool.commands.render import Ndjson, Table, has_colour, human_size, printable, stdout, takes_escapes
+from kafkatool.commands.screen.render import (
+    Ndjson,
+    Table,
+    has_colour,
+    human_size,
+    printable,
+    stdout,
+    takes_escapes,
+)
 from kafkatool.engine.cache.residents import (
     MappedPartition,
     Reader,

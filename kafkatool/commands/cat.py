@@ -20,7 +20,7 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.line.record_options import RecordOptions
-from kafkatool.commands.render import BytesFormat, bytes_text
+from kafkatool.commands.screen.render import BytesFormat, bytes_text
 from kafkatool.commands.visible_options import VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 
@@ -136,8 +136,8 @@ class _Output:
         return lambda raw: bytes_text(raw, self.how).encode()
 
     def _guard(self) -> Callable[[bytes], bytes]:
-        from kafkatool.commands.render import stdout
-        from kafkatool.commands.terminal_text import harmless_bytes, is_terminal
+        from kafkatool.commands.screen.render import stdout
+        from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
 
         return harmless_bytes if is_terminal(stdout()) else bytes
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import Reading, Rows
-from kafkatool.commands.render import BytesFormat, stdout
+from kafkatool.commands.screen.render import BytesFormat, stdout
+from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
 from kafkatool.commands.template import Origin, Template
-from kafkatool.commands.terminal_text import harmless_bytes, is_terminal
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.records.decoder_process import DecoderProcess
 from kafkatool.engine.records.stream import Piece, records_of

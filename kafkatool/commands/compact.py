@@ -26,8 +26,8 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.line.spark_options import SparkOptions
-from kafkatool.commands.recorded import RecordedRows, RecordedTalk
-from kafkatool.commands.render import BytesFormat, Format, Rows, Talk, rows
+from kafkatool.commands.screen.recorded_talk import RecordedRows, RecordedTalk
+from kafkatool.commands.screen.render import BytesFormat, Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from kafkatool.commands.compact_telling import Asked
-from kafkatool.commands.recorded import RecordedRows, RecordedTalk
+from kafkatool.commands.screen.recorded_talk import RecordedRows, RecordedTalk
 from kafkatool.engine.compaction.key_room import KeyRoom, KeysDoNotFit
 from kafkatool.engine.compaction.map_in_parts import Parting
 from kafkatool.engine.directory.selection import Home

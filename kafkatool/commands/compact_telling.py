@@ -16,7 +16,7 @@ from kafkatool.commands.compact_rows import (
     stage_row,
     waste_rows,
 )
-from kafkatool.commands.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
+from kafkatool.commands.screen.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
 from kafkatool.commands.setting_rows import setting_row, settings_sentence
 from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
 from kafkatool.engine.cluster.effective_settings import Origin

@@ -18,7 +18,7 @@ from kafkatool.commands.line.options import (
     severity,
     share,
 )
-from kafkatool.commands.render import Format, Talk
+from kafkatool.commands.screen.render import Format, Talk
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _examine(broker: Broker, asked: Asked, speak: Talk) -> Diagnosis:
 
 def _show(found: Diagnosis, fmt: Format, *, every: bool, raw: bool) -> None:
     from kafkatool.commands import doctor_rows
-    from kafkatool.commands.render import painted_heading, painted_severity, printable, rows, stdout
+    from kafkatool.commands.screen.render import painted_heading, painted_severity, printable, rows, stdout
     from kafkatool.commands.verify_rows import FINDING_COLUMNS, finding_row
 
     findings = found.chart.findings

@@ -21,13 +21,13 @@ from kafkatool.commands.line.options import (
     epilog,
 )
 from kafkatool.commands.line.record_options import RecordOptions
-from kafkatool.commands.render import BytesFormat, Format
+from kafkatool.commands.screen.render import BytesFormat, Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.classic.options import ClassicOptions
     from kafkatool.commands.dump_request import DumpRequest
-    from kafkatool.commands.outcome import Outcome
+    from kafkatool.commands.screen.outcome import Outcome
     from kafkatool.engine.files.source import Guest
     from kafkatool.format.schema import Decoder
 
@@ -211,7 +211,7 @@ def dump_log(
     """
     from kafkatool.commands.dump_request import DumpRequest
     from kafkatool.commands.line.options import severity
-    from kafkatool.commands.outcome import Outcome
+    from kafkatool.commands.screen.outcome import Outcome
 
     if fmt is not DumpFormat.kafka and kafka.is_only_of_kafkas_text:
         raise UsageError(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.log_rows import Place
-from kafkatool.commands.outcome import Outcome
-from kafkatool.commands.render import BytesFormat, Talk
+from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.render import BytesFormat, Talk
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, Run, scan_runs
 from kafkatool.engine.batches.seek import walk_range

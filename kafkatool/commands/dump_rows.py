@@ -27,8 +27,8 @@ from kafkatool.commands.log_rows import (
     record_row,
     table_row,
 )
-from kafkatool.commands.outcome import Outcome
-from kafkatool.commands.render import Column, Format, Look, Row, rows
+from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
 from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight

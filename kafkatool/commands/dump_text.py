@@ -22,9 +22,9 @@ from kafkatool.commands.dump_request import (
     warn_of_secrets,
 )
 from kafkatool.commands.log_rows import Place, damage_sentence
-from kafkatool.commands.outcome import Outcome
-from kafkatool.commands.render import stdout
-from kafkatool.commands.terminal_text import guarded, harmless, harmless_bytes, is_terminal
+from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.render import stdout
+from kafkatool.commands.screen.terminal_text import guarded, harmless, harmless_bytes, is_terminal
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch

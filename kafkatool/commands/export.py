@@ -20,7 +20,7 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.line.spark_options import Advance, SparkOptions
-from kafkatool.commands.render import BytesFormat
+from kafkatool.commands.screen.render import BytesFormat
 from kafkatool.commands.visible_options import ExportFormat, VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 
@@ -150,10 +150,10 @@ class _Wanted:
             raise UsageError("--limit and --tail write one file: name it with -o, for example some.parquet")
 
     def _write(self, subjects: list[Subject], reading: Reading, pool: Workers, advance: Advance) -> Tally:
-        from kafkatool.commands.csv_safety import CSV_SAFE, NAME
         from kafkatool.commands.export_runs import Export
         from kafkatool.commands.export_tasks import How, export_on
         from kafkatool.commands.export_writers import opener
+        from kafkatool.commands.screen.csv_safety import CSV_SAFE, NAME
         from kafkatool.engine.files.disk import Disk
 
         topics = tuple(reading.topics(subjects))

@@ -10,8 +10,8 @@ from kafkatool.commands.export_runs import Export, refuse_same_names
 from kafkatool.commands.export_writers import opener
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.record_reading import Reading
-from kafkatool.commands.recorded import RecordedTalk
-from kafkatool.commands.render import BytesFormat
+from kafkatool.commands.screen.recorded_talk import RecordedTalk
+from kafkatool.commands.screen.render import BytesFormat
 from kafkatool.commands.visible_options import ExportFormat
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import Reading, Rows, visible_row
-from kafkatool.commands.render import BytesFormat, csv_line
+from kafkatool.commands.screen.render import BytesFormat, csv_line
 from kafkatool.commands.visible_options import ExportFormat
 from kafkatool.engine.records.export_output import Sink
 from kafkatool.engine.records.stream import Piece, records_of

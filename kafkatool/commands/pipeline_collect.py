@@ -16,7 +16,7 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.pipeline_options import AuditOptions, RootOptions
-from kafkatool.commands.render import Format
+from kafkatool.commands.screen.render import Format
 
 EPILOG = epilog(
     {

@@ -10,7 +10,7 @@ import typer
 
 from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
 from kafkatool.commands.line.recheck_options import RecheckOptions
-from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.screen.render import Column, Format, Look, Row, Talk, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from kafkatool.commands.render import Column, Format, Look, Row, Rows, Talk, human_size, iso_time, rows
+from kafkatool.commands.screen.render import Column, Format, Look, Row, Rows, Talk, human_size, iso_time, rows
 from kafkatool.engine.advice.table import Advice
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
@@ -119,7 +119,7 @@ def conclude(
 
 
 def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
-    from kafkatool.commands.stopping import Stopping
+    from kafkatool.commands.screen.stopping import Stopping
     from kafkatool.engine.plan.applying import Stopped, apply, disk_for, outside_of, undo_command
 
     try:
@@ -249,7 +249,7 @@ def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
 
 
 def _undo(journal: Journal, request: UndoRequest, speak: Talk) -> int:
-    from kafkatool.commands.stopping import Stopping
+    from kafkatool.commands.screen.stopping import Stopping
     from kafkatool.engine.plan.applying import Stopped
     from kafkatool.engine.plan.undo import disk_for_undo, undo
 

@@ -20,7 +20,7 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.line.plan_options import PlanOptions
-from kafkatool.commands.render import Format, Rows, Talk, rows
+from kafkatool.commands.screen.render import Format, Rows, Talk, rows
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafkatool.commands.log_rows import Place
 from kafkatool.commands.record_reading import visible_row
-from kafkatool.commands.render import BytesFormat, bytes_json, ndjson_encoder
+from kafkatool.commands.screen.render import BytesFormat, bytes_json, ndjson_encoder
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.records.stream import Piece
 from kafkatool.format.legacy import LegacyHeader

@@ -14,8 +14,8 @@ from kafkatool.commands.line.arguments import Control
 from kafkatool.commands.line.options import PathOptions
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
-from kafkatool.commands.outcome import Outcome
-from kafkatool.commands.render import Talk
+from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.render import Talk
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.mending import Mender

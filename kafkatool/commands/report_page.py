@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kafkatool import __version__
-from kafkatool.commands.page import Markup, join, page, tag
-from kafkatool.commands.render import human_size, iso_time
 from kafkatool.commands.report_cache import CacheShown
 from kafkatool.commands.report_findings import findings_section, records_section
 from kafkatool.commands.report_sections import (
@@ -26,6 +24,8 @@ from kafkatool.commands.report_sections import (
 )
 from kafkatool.commands.report_style import STYLE
 from kafkatool.commands.report_words import Verdict, counted, verdict
+from kafkatool.commands.screen.page import Markup, join, page, tag
+from kafkatool.commands.screen.render import human_size, iso_time
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.report.gathering import Gathering
 from kafkatool.engine.report.records_around import Around

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kafkatool.commands.page import Markup, join, markup, picture, rectangle, rectangles, tag
-from kafkatool.commands.render import human_size, iso_time
-from kafkatool.commands.time_axis import WIDTH, TimeAxis
+from kafkatool.commands.screen.page import Markup, join, markup, picture, rectangle, rectangles, tag
+from kafkatool.commands.screen.render import human_size, iso_time
+from kafkatool.commands.screen.time_axis import WIDTH, TimeAxis
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.report.trouble import DamageMap

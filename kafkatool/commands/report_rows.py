@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kafkatool import __version__
-from kafkatool.commands.render import Row
 from kafkatool.commands.report_cache import CacheShown
 from kafkatool.commands.report_words import verdict
 from kafkatool.commands.retention_rows import departure_row, forecast_row
+from kafkatool.commands.screen.render import Row
 from kafkatool.commands.setting_rows import setting_row
 from kafkatool.commands.stats_rows import stats_row, time_rows
 from kafkatool.commands.verify_rows import finding_row

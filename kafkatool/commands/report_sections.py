@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkatool.commands.cache_map_picture import cache_legend, cache_strip
-from kafkatool.commands.page import Markup, join, legend_entry, tag
-from kafkatool.commands.render import human_duration, human_size, iso_time
 from kafkatool.commands.report_cache import CacheShown
 from kafkatool.commands.report_pictures import (
     SEGMENT_WORDS,
@@ -17,10 +15,12 @@ from kafkatool.commands.report_pictures import (
     segment_line,
 )
 from kafkatool.commands.report_words import counted
+from kafkatool.commands.screen.html_tables import table
+from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
+from kafkatool.commands.screen.render import human_duration, human_size, iso_time
+from kafkatool.commands.screen.time_axis import axis_of
 from kafkatool.commands.setting_rows import settings_sentence
 from kafkatool.commands.stats_rows import share_text
-from kafkatool.commands.tables import table
-from kafkatool.commands.time_axis import axis_of
 from kafkatool.engine.report.gathering import Gathering, TopicNumbers
 from kafkatool.engine.retention.logs import Judged
 from kafkatool.format.batch import CODEC_LABELS

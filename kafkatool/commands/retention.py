@@ -14,8 +14,8 @@ from kafkatool.commands.line.broker_options import BrokerOptions
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, JobsOpt, PathOptions, RawOpt, epilog
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.line.spark_options import SparkOptions
-from kafkatool.commands.render import Column, Format, Row, Rows, Talk, rows
 from kafkatool.commands.retention_options import AskOptions
+from kafkatool.commands.screen.render import Column, Format, Row, Rows, Talk, rows
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -309,7 +309,6 @@ class _Work:
 
     def forecast(self, text: str) -> None:
         from kafkatool.commands.line.arguments import parse_duration
-        from kafkatool.commands.render import human_size
         from kafkatool.commands.retention_rows import (
             DEPARTURE_COLUMNS,
             FORECAST_COLUMNS,
@@ -317,6 +316,7 @@ class _Work:
             departure_row,
             forecast_row,
         )
+        from kafkatool.commands.screen.render import human_size
         from kafkatool.engine.retention.forecast import forecast
 
         duration_ms = parse_duration(text)
@@ -340,7 +340,7 @@ class _Work:
 
     def free(self, text: str) -> None:
         from kafkatool.commands.line.arguments import parse_size
-        from kafkatool.commands.render import human_size
+        from kafkatool.commands.screen.render import human_size
         from kafkatool.engine.retention.free import ways_to_free
         from kafkatool.engine.retention.held import held_back
 
@@ -376,8 +376,8 @@ class _Work:
         return held, changes
 
     def _show_ways(self, held: list[Row], changes: list[Row]) -> None:
-        from kafkatool.commands.render import human_duration
         from kafkatool.commands.retention_rows import CHANGE_COLUMNS, HELD_COLUMNS
+        from kafkatool.commands.screen.render import human_duration
 
         # CSV has one header: what is held back has other columns, and is told as a sentence.
         has_table = held and self._fmt is not Format.csv
@@ -394,7 +394,7 @@ class _Work:
 
 def _commands(row: Row) -> str:
     """What to paste, and what comes of it or leads back."""
-    from kafkatool.commands.render import printable
+    from kafkatool.commands.screen.render import printable
 
     rank = f"\n# rank {row['rank']}"
     if row["kind"] == "held":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
-from kafkatool.commands.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.screen.render import Column, Format, Look, Row, Talk, rows
 from kafkatool.commands.serve_options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
+from kafkatool.commands.screen.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
 from kafkatool.commands.serve_options import parse_address
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget

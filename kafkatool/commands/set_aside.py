@@ -10,7 +10,7 @@ import typer
 
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
 from kafkatool.commands.line.plan_options import ChangeOptions
-from kafkatool.commands.render import Format, Talk, rows
+from kafkatool.commands.screen.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, Refused, UsageError
 
 if TYPE_CHECKING:

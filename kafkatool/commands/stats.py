@@ -21,7 +21,7 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
-from kafkatool.commands.render import BytesFormat, Format, Talk
+from kafkatool.commands.screen.render import BytesFormat, Format, Talk
 from kafkatool.engine.stats.grouping import By
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
@@ -231,7 +231,7 @@ class _View:
 
     def _rows(self, groups: Iterator[Group], fmt: Format) -> None:
         from kafkatool.commands import stats_rows
-        from kafkatool.commands.render import Csv, Ndjson, stdout
+        from kafkatool.commands.screen.render import Csv, Ndjson, stdout
 
         out = stdout()
         csv: Csv | None = None
@@ -254,7 +254,7 @@ class _View:
 
     def _tables(self, groups: Iterator[Group], *, sheets: bool) -> None:
         """A line a group and a sheet of the total; or only sheets."""
-        from kafkatool.commands.render import Table, stdout
+        from kafkatool.commands.screen.render import Table, stdout
         from kafkatool.commands.stats_rows import LINE_COLUMNS, line_row
         from kafkatool.commands.stats_sheet import write_sheet
 

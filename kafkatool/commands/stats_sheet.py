@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from kafkatool.commands.render import (
+from kafkatool.commands.screen.render import (
     BytesFormat,
     Column,
     Look,

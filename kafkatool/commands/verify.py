@@ -22,7 +22,7 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.recheck_options import RecheckOptions
 from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
-from kafkatool.commands.render import Format, Rows, Talk
+from kafkatool.commands.screen.render import Format, Rows, Talk
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _show(
     has_state: bool,
 ) -> None:
     from kafkatool.commands import verify_rows
-    from kafkatool.commands.render import Column, rows, stdout
+    from kafkatool.commands.screen.render import Column, rows, stdout
 
     columns: tuple[Column, ...] = verify_rows.LIST_COLUMNS if every else verify_rows.PARTITION_COLUMNS
     if fmt is Format.csv:

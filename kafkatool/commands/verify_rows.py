@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.commands.log_rows import DAMAGE_KEYS
-from kafkatool.commands.render import Column, Look, human_size
+from kafkatool.commands.screen.render import Column, Look, human_size
 from kafkatool.engine.batches.damage import Severity, damage_facts
 from kafkatool.engine.verify.finding import Finding, Summary
 

@@ -9,7 +9,7 @@ import pytest
 from kafkatool.commands.log_rows import Place
 from kafkatool.commands.record_lines import RecordLines
 from kafkatool.commands.record_reading import visible_row
-from kafkatool.commands.render import BytesFormat, ndjson
+from kafkatool.commands.screen.render import BytesFormat, ndjson
 from kafkatool.engine.records.stream import Bad, RecordStream, records_of
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kafkatool.commands.page import Markup, markup, tag
 from kafkatool.commands.report_pictures import damage_map, histogram, segment_line
-from kafkatool.commands.time_axis import TimeAxis, axis_of
+from kafkatool.commands.screen.page import Markup, markup, tag
+from kafkatool.commands.screen.time_axis import TimeAxis, axis_of
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.jobs.sketches import HOUR_MS, Timeline

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
-from kafkatool.commands.csv_safety import CSV_SAFE, NAME, OPTION, offers_csv
+from kafkatool.commands.screen.csv_safety import CSV_SAFE, NAME, OPTION, offers_csv
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.command_line import EXIT_CODES, epilog
-from kafkatool.commands.render import BytesFormat, Format, Talk
+from kafkatool.commands.screen.render import BytesFormat, Format, Talk
 from kafkatool.errors import UsageError, unknown_word
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.options import PathOptions, SetOpt
-from kafkatool.commands.render import Format, Talk
+from kafkatool.commands.screen.render import Format, Talk
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:

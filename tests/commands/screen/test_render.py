@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.commands.folding import fold, folded
-from kafkatool.commands.render import (
+from kafkatool.commands.screen.folding import fold, folded
+from kafkatool.commands.screen.render import (
     BytesFormat,
     Column,
     Csv,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkatool.commands.render import Row, Rows, Talk
+from kafkatool.commands.screen.render import Row, Rows, Talk
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TextIO
 
-from kafkatool.commands.csv_safety import CSV_SAFE, harmless_cell
-from kafkatool.commands.folding import fold, folded, terminal_width
-from kafkatool.commands.terminal_text import guarded, is_terminal
+from kafkatool.commands.screen.csv_safety import CSV_SAFE, harmless_cell
+from kafkatool.commands.screen.folding import fold, folded, terminal_width
+from kafkatool.commands.screen.terminal_text import guarded, is_terminal
 
 Row = Mapping[str, object]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafkatool.commands.page import Markup, tag
+from kafkatool.commands.screen.page import Markup, tag
 
 Heads = Sequence[tuple[str, str]]
 """Title and look of every column: n (a number), one (never broken), name, text, bar; `wide` leaves a column

@@ -1,0 +1,1 @@
+"""What is shown: tables, NDJSON, pages, progress, and the talk on stderr."""
