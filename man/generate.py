@@ -19,7 +19,7 @@ import typer.main
 from kafkatool import __version__
 from kafkatool.cli import app, leaves
 from kafkatool.commands.line.options import EXIT_CODES
-from kafkatool.commands.ndjson_keys import ROW_KINDS
+from kafkatool.commands.rows.keys import ROW_KINDS
 
 NDJSON = "kafkatool-ndjson"
 EXIT = "kafkatool-exit"

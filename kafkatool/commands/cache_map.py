@@ -19,7 +19,7 @@ from kafkatool.commands.line.record_options import LimitOpt
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.cache_map_rows import View
+    from kafkatool.commands.rows.cache import View
     from kafkatool.engine.directory.targets import Target
 
 EPILOG = epilog(

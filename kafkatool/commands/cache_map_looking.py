@@ -51,7 +51,7 @@ class Looking:
         return ExitCode.FAILED if self.failures or self.notes.failures or self.notes.untold else ExitCode.OK
 
     def draw(self, targets: list[Target]) -> None:
-        from kafkatool.commands.cache_map_picture import draw_html, draw_svg
+        from kafkatool.commands.rows.cache_picture import draw_html, draw_svg
         from kafkatool.commands.screen.render import stdout
         from kafkatool.commands.screen.terminal_text import guarded
         from kafkatool.engine.cache.residents import map_targets
@@ -64,7 +64,7 @@ class Looking:
 
     def change(self, targets: list[Target], action: Action, wanted: CacheChangeOptions) -> None:
         """Show the plan for every partition, or do it."""
-        from kafkatool.commands.cache_map_rows import DONE_COLUMNS, PIECE_COLUMNS
+        from kafkatool.commands.rows.cache import DONE_COLUMNS, PIECE_COLUMNS
         from kafkatool.commands.screen.render import Format, rows
 
         if self.fmt not in (MapFormat.table, MapFormat.ndjson):
@@ -79,7 +79,7 @@ class Looking:
     def _changes(
         self, targets: list[Target], action: Action, wanted: CacheChangeOptions
     ) -> Iterator[dict[str, Any]]:
-        from kafkatool.commands.cache_map_rows import piece_row
+        from kafkatool.commands.rows.cache import piece_row
         from kafkatool.engine.cache import planning
         from kafkatool.engine.cache.residents import map_targets
 

@@ -13,7 +13,7 @@ from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.cache_map_rows import View
+    from kafkatool.commands.rows.cache import View
     from kafkatool.engine.batches.seek import Range
     from kafkatool.engine.cache.planning import Action
     from kafkatool.engine.directory.targets import Target
@@ -44,7 +44,7 @@ class ViewOptions:
 
     def view(self, targets: list[Target]) -> View:
         """By default partitions of a log directory, segments of a partition, and other files as files."""
-        from kafkatool.commands.cache_map_rows import View
+        from kafkatool.commands.rows.cache import View
         from kafkatool.engine.directory.named_file import SEGMENT_FILES
         from kafkatool.engine.directory.targets import FileTarget, LogDirTarget
 

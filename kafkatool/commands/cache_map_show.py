@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from kafkatool.commands.cache_map_options import MapFormat
-from kafkatool.commands.cache_map_rows import (
+from kafkatool.commands.rows.cache import (
     ALL,
     COLD,
     DIRTY,

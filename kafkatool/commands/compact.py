@@ -115,7 +115,7 @@ class _Work:
         raw: bool,
         bytes_as: BytesFormat,
     ) -> None:
-        from kafkatool.commands.plan_rows import now_ms
+        from kafkatool.commands.rows.plans import now_ms
 
         self._guest, self._talk = guest, speak
         self._plan, self._broker, self._how = plan, broker, how
@@ -140,9 +140,9 @@ class _Work:
         return found
 
     def run(self, found: Found, pool: Workers, *, memory: int) -> None:
-        from kafkatool.commands.compact_rows import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
         from kafkatool.commands.compact_telling import Asking, Telling
-        from kafkatool.commands.plan_rows import name_leftovers
+        from kafkatool.commands.rows.compaction import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
+        from kafkatool.commands.rows.plans import name_leftovers
         from kafkatool.engine.compaction.key_room import KeyRoom
         from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 
@@ -200,7 +200,7 @@ class _Work:
 
     def _warn_of_old_metadata(self, sources: Sources, asked: list[Asked]) -> None:
         from kafkatool.commands.compact_telling import DECISIVE
-        from kafkatool.commands.setting_rows import early_end_sentence
+        from kafkatool.commands.rows.settings import early_end_sentence
 
         topics = [one.settings.topic for one in asked if one.settings.uncertain(DECISIVE)]
         if sources.metadata_end is not None and topics:
@@ -343,7 +343,7 @@ class _Work:
     # --- doing ----------------------------------------------------------------------------------------
 
     def _place(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
-        from kafkatool.commands.compact_rows import checksum_sentence
+        from kafkatool.commands.rows.compaction import checksum_sentence
         from kafkatool.engine.batches.damage import Severity
         from kafkatool.engine.compaction.placing import write_partition
         from kafkatool.engine.files.disk import Disk
@@ -363,7 +363,7 @@ class _Work:
             self._apply(home, named, done, out)
 
     def _apply(self, home: Home, named: NamedPartition, done: Compacted, out: Rows) -> None:
-        from kafkatool.commands.plan_rows import conclude
+        from kafkatool.commands.rows.plans import conclude
         from kafkatool.engine.compaction.placing import plan_swap
 
         partition = named.partition

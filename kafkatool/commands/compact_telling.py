@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkatool.commands.compact_rows import (
+from kafkatool.commands.rows.compaction import (
     Cleaner,
     for_people,
     group_sentences,
@@ -16,9 +16,9 @@ from kafkatool.commands.compact_rows import (
     stage_row,
     waste_rows,
 )
+from kafkatool.commands.rows.settings import setting_row, settings_sentence
+from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
 from kafkatool.commands.screen.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
-from kafkatool.commands.setting_rows import setting_row, settings_sentence
-from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
 from kafkatool.engine.cluster.effective_settings import Origin
 
 if TYPE_CHECKING:

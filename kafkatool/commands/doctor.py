@@ -166,9 +166,9 @@ def _examine(broker: Broker, asked: Asked, speak: Talk) -> Diagnosis:
 
 
 def _show(found: Diagnosis, fmt: Format, *, every: bool, raw: bool) -> None:
-    from kafkatool.commands import doctor_rows
+    from kafkatool.commands.rows import diagnosis as doctor_rows
+    from kafkatool.commands.rows.findings import FINDING_COLUMNS, finding_row
     from kafkatool.commands.screen.render import painted_heading, painted_severity, printable, rows, stdout
-    from kafkatool.commands.verify_rows import FINDING_COLUMNS, finding_row
 
     findings = found.chart.findings
     if fmt is not Format.table:
@@ -189,7 +189,7 @@ def _show(found: Diagnosis, fmt: Format, *, every: bool, raw: bool) -> None:
 
 
 def _talk_of(found: Diagnosis, speak: Talk, fmt: Format) -> None:
-    from kafkatool.commands.doctor_rows import verdict_text
+    from kafkatool.commands.rows.diagnosis import verdict_text
 
     if fmt is Format.csv:
         speak.warn(f"{found.broker.name}: {verdict_text(found)}")

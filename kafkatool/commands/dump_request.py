@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.log_rows import Place
+from kafkatool.commands.rows.batches import Place
 from kafkatool.commands.screen.outcome import Outcome
 from kafkatool.commands.screen.render import BytesFormat, Talk
 from kafkatool.engine.batches.damage import Damage

@@ -14,7 +14,7 @@ from kafkatool.commands.dump_request import (
     tails,
     warn_of_secrets,
 )
-from kafkatool.commands.log_rows import (
+from kafkatool.commands.rows.batches import (
     BATCH_COLUMNS,
     BATCH_KEYS,
     RECORD_COLUMNS,
@@ -27,9 +27,9 @@ from kafkatool.commands.log_rows import (
     record_row,
     table_row,
 )
+from kafkatool.commands.rows.side_files import SIDE_KEYS, row_kind, side_rows
 from kafkatool.commands.screen.outcome import Outcome
 from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
-from kafkatool.commands.side_rows import SIDE_KEYS, row_kind, side_rows
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch

@@ -21,7 +21,7 @@ from kafkatool.commands.dump_request import (
     tails,
     warn_of_secrets,
 )
-from kafkatool.commands.log_rows import Place, damage_sentence
+from kafkatool.commands.rows.batches import Place, damage_sentence
 from kafkatool.commands.screen.outcome import Outcome
 from kafkatool.commands.screen.render import stdout
 from kafkatool.commands.screen.terminal_text import guarded, harmless, harmless_bytes, is_terminal

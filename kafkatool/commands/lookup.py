@@ -151,7 +151,7 @@ class _Met:
             self._tell(path, damage)
 
     def _tell(self, path: str, damage: Damage) -> None:
-        from kafkatool.commands.log_rows import Place, damage_sentence
+        from kafkatool.commands.rows.batches import Place, damage_sentence
         from kafkatool.engine.batches.damage import Severity
 
         sentence = damage_sentence(Place.of(path, self.guest), damage)

@@ -16,7 +16,7 @@ from kafkatool.commands.screen.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
-    from kafkatool.commands.ls_rows import LsRow, Place, View
+    from kafkatool.commands.rows.listing import LsRow, Place, View
     from kafkatool.engine.directory.log_dir import LogDir, Problem
     from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
@@ -89,7 +89,7 @@ def ls(
 def _view(
     topics: bool, partitions: bool, segments: bool, files: bool, space: bool, targets: list[Target]
 ) -> View:
-    from kafkatool.commands.ls_rows import View
+    from kafkatool.commands.rows.listing import View
     from kafkatool.engine.directory.named_file import SEGMENT_FILES
     from kafkatool.engine.directory.targets import FileTarget
 
@@ -145,7 +145,7 @@ class _Listing:
 
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
-        from kafkatool.commands.ls_rows import Place
+        from kafkatool.commands.rows.listing import Place
         from kafkatool.engine.cluster.topic_names import restore_topic_names
         from kafkatool.engine.directory.log_dir import (
             PartitionState,
@@ -200,7 +200,7 @@ class _Listing:
         limit: int | None,
     ) -> None:
         """Write the rows of a view; the log directories before, the totals behind."""
-        from kafkatool.commands.ls_rows import COLUMNS, View, logdir_row, total_row
+        from kafkatool.commands.rows.listing import COLUMNS, View, logdir_row, total_row
 
         is_space = view is View.space
         with rows(fmt, COLUMNS[view], raw=raw) as out:
@@ -221,8 +221,8 @@ class _Listing:
                 out.write(total if fmt is Format.ndjson else _as_last_line(total, view))
 
     def _rows(self, view: View) -> Iterator[LsRow]:
-        from kafkatool.commands import ls_rows
-        from kafkatool.commands.ls_rows import View
+        from kafkatool.commands.rows import listing as ls_rows
+        from kafkatool.commands.rows.listing import View
 
         if view is View.topics:
             return ls_rows.topic_rows(self.places, self._guest)
@@ -233,7 +233,7 @@ class _Listing:
         return ls_rows.partition_rows(self.places, self._guest)
 
     def _space_rows(self, fmt: Format) -> Iterator[LsRow]:
-        from kafkatool.commands.ls_rows import space_lines, space_row
+        from kafkatool.commands.rows.listing import space_lines, space_row
         from kafkatool.engine.directory.space import account
 
         if not self.log_dirs:
@@ -246,7 +246,7 @@ class _Listing:
 
     def _headings(self) -> None:
         """Whose these directories are, and what in them is nobody's."""
-        from kafkatool.commands.ls_rows import logdir_row
+        from kafkatool.commands.rows.listing import logdir_row
 
         for log_dir in self.log_dirs:
             row = logdir_row(log_dir)
@@ -277,7 +277,7 @@ def _heading(row: dict[str, Any]) -> str:
 
 def _as_last_line(total: LsRow, view: View) -> LsRow:
     """The totals under a table: the first column says so, the others hold what they hold above."""
-    from kafkatool.commands.ls_rows import COLUMNS, View
+    from kafkatool.commands.rows.listing import COLUMNS, View
 
     line = {**total, COLUMNS[view][0].key: "total"}
     if view is not View.topics:

@@ -66,7 +66,7 @@ def rebuild_index(
     broker writes them. A snapshot whose checksum is right is believed, and is where the producers of the next
     segments are counted from. The log itself is never changed: see recover for that.
     """
-    from kafkatool.commands.plan_rows import STEP_COLUMNS
+    from kafkatool.commands.rows.plans import STEP_COLUMNS
     from kafkatool.engine.directory.selection import most_workers
     from kafkatool.engine.jobs.worker_pool import workers
 
@@ -92,7 +92,7 @@ class _Work:
         *,
         force: bool,
     ) -> None:
-        from kafkatool.commands.plan_rows import now_ms, parse_settings
+        from kafkatool.commands.rows.plans import now_ms, parse_settings
 
         self._guest = how
         self._talk = speak
@@ -120,7 +120,7 @@ class _Work:
         return found.homes
 
     def rebuild(self, home: Home, pool: Workers, out: Rows, fmt: Format) -> None:
-        from kafkatool.commands.plan_rows import conclude, name_leftovers, step_row, write_row
+        from kafkatool.commands.rows.plans import conclude, name_leftovers, step_row, write_row
         from kafkatool.engine.plan.evidence import gather_evidence
         from kafkatool.engine.rebuild.planning import as_plan
 
@@ -139,7 +139,7 @@ class _Work:
         conclude(plan, how, self._talk, out, fmt, do_apply=self._plan.apply)
 
     def _all(self, home: Home, pool: Workers) -> list[Rebuilt]:
-        from kafkatool.commands.plan_rows import plans_of
+        from kafkatool.commands.rows.plans import plans_of
         from kafkatool.engine.cluster.topic_settings import topic_settings
 
         known = topic_settings(home.path, self._guest)
@@ -162,7 +162,7 @@ class _Work:
         self.exit_code = ExitCode.FAILED
 
     def _tell_damage(self, part: Rebuilt, out: Rows, fmt: Format) -> None:
-        from kafkatool.commands.log_rows import Place, damage_row, damage_sentence
+        from kafkatool.commands.rows.batches import Place, damage_row, damage_sentence
 
         for path, damage in part.damage:
             place = Place.of(path, self._guest)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kafkatool.commands.line.arguments import Control
 from kafkatool.commands.line.options import PathOptions
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.log_rows import Place, bad_records, damage_sentence, record_row
+from kafkatool.commands.rows.batches import Place, bad_records, damage_sentence, record_row
 from kafkatool.commands.screen.outcome import Outcome
 from kafkatool.commands.screen.render import Talk
 from kafkatool.engine.batches.damage import Severity

@@ -117,7 +117,7 @@ class _Work:
         config: str | None,
         fail_on: Severity,
     ) -> None:
-        from kafkatool.commands.plan_rows import now_ms, parse_settings
+        from kafkatool.commands.rows.plans import now_ms, parse_settings
         from kafkatool.engine.recover.broker_start import SETTINGS
 
         self._guest = how
@@ -145,7 +145,7 @@ class _Work:
         self._brokers = configured_brokers(expansion.named)
 
     def recover(self, home: Home, pool: Workers, fmt: Format, raw: bool) -> None:
-        from kafkatool.commands.plan_rows import (
+        from kafkatool.commands.rows.plans import (
             STEP_COLUMNS,
             conclude,
             name_leftovers,
@@ -199,7 +199,7 @@ class _Work:
         )
 
     def _all(self, partitions: list[Partition], checks: StartChecks, pool: Workers) -> list[Recovered]:
-        from kafkatool.commands.plan_rows import plans_of
+        from kafkatool.commands.rows.plans import plans_of
 
         asks = [ask for one in partitions if (ask := self._ask(one, checks)) is not None]
         return plans_of(asks, pool, self._guest, self._talk, self._leave)

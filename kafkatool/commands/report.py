@@ -213,7 +213,7 @@ class _Work:
     def conclude(self, run: Gathering, out: str | None, least: Severity) -> ExitCode:
         """Say how it is, and what could not be read."""
         from kafkatool.commands.report_words import verdict
-        from kafkatool.commands.verify_rows import summary_text
+        from kafkatool.commands.rows.findings import summary_text
 
         summary, talk = run.summary, self._talk
         for failure in summary.failures:

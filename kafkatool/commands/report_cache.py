@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kafkatool.commands.cache_map_rows import CacheRow, log_cells, partition_row, tail_sentence
-from kafkatool.commands.stats_rows import share_text
+from kafkatool.commands.rows.cache import CacheRow, log_cells, partition_row, tail_sentence
+from kafkatool.commands.rows.stats import share_text
 from kafkatool.engine.cache.residents import MappedPartition, Tail
 from kafkatool.engine.files.residency import Cell, condensed
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from kafkatool.commands.report_pictures import damage_map
 from kafkatool.commands.report_words import counted, finding_counts, lost_ranges
+from kafkatool.commands.rows.findings import offsets_text
 from kafkatool.commands.screen.html_tables import table
 from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
 from kafkatool.commands.screen.render import BytesFormat, bytes_text, human_size, iso_time
-from kafkatool.commands.verify_rows import offsets_text
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.report.gathering import Gathering
 from kafkatool.engine.report.records_around import MOST_BYTES, Around, ShownRecord

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from kafkatool import __version__
 from kafkatool.commands.report_cache import CacheShown
 from kafkatool.commands.report_words import verdict
-from kafkatool.commands.retention_rows import departure_row, forecast_row
+from kafkatool.commands.rows.findings import finding_row
+from kafkatool.commands.rows.retention import departure_row, forecast_row
+from kafkatool.commands.rows.settings import setting_row
+from kafkatool.commands.rows.stats import stats_row, time_rows
 from kafkatool.commands.screen.render import Row
-from kafkatool.commands.setting_rows import setting_row
-from kafkatool.commands.stats_rows import stats_row, time_rows
-from kafkatool.commands.verify_rows import finding_row
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.log_dir import LogDir
 from kafkatool.engine.jobs.worker_pool import Workers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafkatool.commands.cache_map_picture import cache_legend, cache_strip
 from kafkatool.commands.report_cache import CacheShown
 from kafkatool.commands.report_pictures import (
     SEGMENT_WORDS,
@@ -15,12 +14,13 @@ from kafkatool.commands.report_pictures import (
     segment_line,
 )
 from kafkatool.commands.report_words import counted
+from kafkatool.commands.rows.cache_picture import cache_legend, cache_strip
+from kafkatool.commands.rows.settings import settings_sentence
+from kafkatool.commands.rows.stats import share_text
 from kafkatool.commands.screen.html_tables import table
 from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
 from kafkatool.commands.screen.render import human_duration, human_size, iso_time
 from kafkatool.commands.screen.time_axis import axis_of
-from kafkatool.commands.setting_rows import settings_sentence
-from kafkatool.commands.stats_rows import share_text
 from kafkatool.engine.report.gathering import Gathering, TopicNumbers
 from kafkatool.engine.retention.logs import Judged
 from kafkatool.format.batch import CODEC_LABELS

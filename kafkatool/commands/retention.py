@@ -97,7 +97,7 @@ class _Work:
     def __init__(
         self, guest: Guest, speak: Talk, plan: PlanOptions, broker: BrokerOptions, *, fmt: Format, raw: bool
     ) -> None:
-        from kafkatool.commands.plan_rows import now_ms
+        from kafkatool.commands.rows.plans import now_ms
 
         self._guest, self._talk, self._plan = guest, speak, plan
         self._broker = broker
@@ -194,14 +194,14 @@ class _Work:
 
     def _tell_unknown(self, judged: list[Judged]) -> None:
         """What cannot be told is not done, and not passed over either: the exit code says so."""
-        from kafkatool.commands.retention_rows import unknown_sentence
+        from kafkatool.commands.rows.retention import unknown_sentence
 
         for one in judged:
             if one.unknown:
                 self._fail(unknown_sentence(one))
 
     def _warn_of_old_metadata(self, sources: Sources, judged: list[Judged]) -> None:
-        from kafkatool.commands.setting_rows import early_end_sentence
+        from kafkatool.commands.rows.settings import early_end_sentence
 
         asked = [one for one in judged if one.is_asked]
         topics = [one.partition.topic for one in asked if not all(it.is_certain for it in one.decisive)]
@@ -209,7 +209,7 @@ class _Work:
             self._talk.warn(early_end_sentence(sources.metadata_end, topics))
 
     def _tell_settings(self, judged: list[Judged]) -> None:
-        from kafkatool.commands.setting_rows import setting_row, settings_sentence
+        from kafkatool.commands.rows.settings import setting_row, settings_sentence
 
         topics = {one.partition.topic: one for one in judged if one.is_asked}
         with self._rows(()) as out:
@@ -242,7 +242,7 @@ class _Work:
 
     def delete(self, move_to: str | None) -> None:
         """Show the verdicts, directory by directory, and with --apply act on them."""
-        from kafkatool.commands.retention_rows import VERDICT_COLUMNS, gone_sentence, verdict_row
+        from kafkatool.commands.rows.retention import VERDICT_COLUMNS, gone_sentence, verdict_row
         from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
 
         for home in self._homes:
@@ -265,7 +265,7 @@ class _Work:
                 self._conclude(replace(plan, evidence=evidence))
 
     def _evidence(self, home: Home) -> Evidence:
-        from kafkatool.commands.plan_rows import name_leftovers
+        from kafkatool.commands.rows.plans import name_leftovers
         from kafkatool.engine.plan.evidence import gather_evidence
 
         how = self._plan.applying(self._now_ms)
@@ -274,7 +274,7 @@ class _Work:
         return gather_evidence(home.log_dir, meant, with_content=self._plan.apply)
 
     def _conclude(self, plan: Plan) -> None:
-        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, step_row, write_row
 
         is_shown = self._fmt is Format.table and self._talk.verbose
         with self._rows(STEP_COLUMNS if is_shown else ()) as out:
@@ -286,7 +286,7 @@ class _Work:
 
     def purge(self) -> None:
         """Unlink what was deleted, or say what that would be."""
-        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, step_row, write_row
         from kafkatool.engine.retention.deletion import plan_purge
 
         with self._rows(STEP_COLUMNS) as out:
@@ -309,7 +309,7 @@ class _Work:
 
     def forecast(self, text: str) -> None:
         from kafkatool.commands.line.arguments import parse_duration
-        from kafkatool.commands.retention_rows import (
+        from kafkatool.commands.rows.retention import (
             DEPARTURE_COLUMNS,
             FORECAST_COLUMNS,
             bar,
@@ -360,7 +360,7 @@ class _Work:
 
     def _ways_as_rows(self, ways: list[Way], judged: list[Judged]) -> tuple[list[Row], list[Row]]:
         """What is held back, and changes of settings."""
-        from kafkatool.commands.retention_rows import change_row, held_row
+        from kafkatool.commands.rows.retention import change_row, held_row
         from kafkatool.engine.retention.held import HeldBack
 
         waits = {one.partition.topic: one.check_ms + one.delay_ms for one in judged}
@@ -376,7 +376,7 @@ class _Work:
         return held, changes
 
     def _show_ways(self, held: list[Row], changes: list[Row]) -> None:
-        from kafkatool.commands.retention_rows import CHANGE_COLUMNS, HELD_COLUMNS
+        from kafkatool.commands.rows.retention import CHANGE_COLUMNS, HELD_COLUMNS
         from kafkatool.commands.screen.render import human_duration
 
         # CSV has one header: what is held back has other columns, and is told as a sentence.

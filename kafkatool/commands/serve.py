@@ -166,7 +166,7 @@ def _holder(
 
     Of a directory that no broker serves, no coordinator speaks any more.
     """
-    from kafkatool.commands.transaction_rows import transaction_row, transaction_sentence
+    from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
     from kafkatool.engine.directory.log_dir import PartitionState
     from kafkatool.engine.transactions.open_transactions import read_open_transactions
 

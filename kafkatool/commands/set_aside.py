@@ -114,7 +114,7 @@ class _Work:
     def __init__(
         self, guest: Guest, speak: Talk, plan: ChangeOptions, move_to: str, *, accept_loss: bool
     ) -> None:
-        from kafkatool.commands.plan_rows import now_ms
+        from kafkatool.commands.rows.plans import now_ms
 
         self._guest, self._talk, self._plan = guest, speak, plan
         self._move_to = move_to
@@ -210,7 +210,7 @@ class _Work:
         return one.log_dir.high_watermarks.get(one.key, "unknown")
 
     def conclude(self, fmt: Format, raw: bool) -> None:
-        from kafkatool.commands.plan_rows import STEP_COLUMNS, conclude, step_row, write_row
+        from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, step_row, write_row
         from kafkatool.engine.repair.set_aside import plans_to_set_aside
 
         how = self._plan.applying(self._now_ms)

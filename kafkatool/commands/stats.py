@@ -211,7 +211,7 @@ class _View:
 
     def _told(self, groups: Iterator[Group]) -> Iterator[Group]:
         """The same groups; what was left out of one is said."""
-        from kafkatool.commands.stats_rows import name_of
+        from kafkatool.commands.rows.stats import name_of
 
         for group in groups:
             damages = group.stats.damages
@@ -230,7 +230,7 @@ class _View:
         return what_if(self._run.sample_of(group), self._choices, self._run.guest, perf_counter)
 
     def _rows(self, groups: Iterator[Group], fmt: Format) -> None:
-        from kafkatool.commands import stats_rows
+        from kafkatool.commands.rows import stats as stats_rows
         from kafkatool.commands.screen.render import Csv, Ndjson, stdout
 
         out = stdout()
@@ -254,8 +254,8 @@ class _View:
 
     def _tables(self, groups: Iterator[Group], *, sheets: bool) -> None:
         """A line a group and a sheet of the total; or only sheets."""
+        from kafkatool.commands.rows.stats import LINE_COLUMNS, line_row
         from kafkatool.commands.screen.render import Table, stdout
-        from kafkatool.commands.stats_rows import LINE_COLUMNS, line_row
         from kafkatool.commands.stats_sheet import write_sheet
 
         out = stdout()

@@ -6,17 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from kafkatool.commands.screen.render import (
-    BytesFormat,
-    Column,
-    Look,
-    Table,
-    bytes_text,
-    human_size,
-    iso_time,
-    printable,
-)
-from kafkatool.commands.stats_rows import (
+from kafkatool.commands.rows.stats import (
     StatsRow,
     bar,
     codec_rows,
@@ -26,6 +16,16 @@ from kafkatool.commands.stats_rows import (
     share_text,
     spread_row,
     times_of,
+)
+from kafkatool.commands.screen.render import (
+    BytesFormat,
+    Column,
+    Look,
+    Table,
+    bytes_text,
+    human_size,
+    iso_time,
+    printable,
 )
 from kafkatool.engine.jobs.sketches import WIDTHS_MS
 from kafkatool.engine.stats.facts import Deep, Stats

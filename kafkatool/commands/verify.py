@@ -129,7 +129,7 @@ def _show(
     deep: bool,
     has_state: bool,
 ) -> None:
-    from kafkatool.commands import verify_rows
+    from kafkatool.commands.rows import findings as verify_rows
     from kafkatool.commands.screen.render import Column, rows, stdout
 
     columns: tuple[Column, ...] = verify_rows.LIST_COLUMNS if every else verify_rows.PARTITION_COLUMNS
@@ -161,7 +161,7 @@ def until_interrupted(findings: Iterator[Finding], summary: Summary) -> Iterator
 
 
 def _write(findings: Iterator[Finding], out: Rows, fmt: Format, *, every: bool) -> None:
-    from kafkatool.commands import verify_rows
+    from kafkatool.commands.rows import findings as verify_rows
 
     if fmt is not Format.table:
         for finding in findings:
@@ -178,7 +178,7 @@ def one_line_a_partition(findings: Iterator[Finding]) -> Iterator[dict[str, obje
     """One row for every partition in which something is worse than a note."""
     from itertools import groupby
 
-    from kafkatool.commands.verify_rows import PartitionLine, place_of
+    from kafkatool.commands.rows.findings import PartitionLine, place_of
     from kafkatool.engine.batches.damage import Severity
 
     for place, group in groupby(findings, place_of):

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kafkatool.commands.cache_map_rows import ALL, COLD, DIRTY, MOST, SOME, strip
+from kafkatool.commands.rows.cache import ALL, COLD, DIRTY, MOST, SOME, strip
 from kafkatool.engine.files.residency import Cell
 from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.commands.doctor_rows import finding_lines
+from kafkatool.commands.rows.diagnosis import finding_lines
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
 from kafkatool.engine.files.lock import LOCK_FILE

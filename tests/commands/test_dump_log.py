@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import snappy
 
-from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS
+from kafkatool.commands.rows.batches import BATCH_KEYS, DAMAGE_KEYS
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c

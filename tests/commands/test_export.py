@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafkatool.commands.log_rows import Place
+from kafkatool.commands.rows.batches import Place
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest

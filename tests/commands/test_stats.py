@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.commands.stats_rows import bar, share_text
+from kafkatool.commands.rows.stats import bar, share_text
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from tests.cli import run

@@ -40,7 +40,7 @@ def verified(directory: Path, pool: Workers, split_size: int | None, *, deep: bo
 
 
 def counted(directory: Path, pool: Workers, split_size: int | None, *, deep: bool) -> list[Any]:
-    from kafkatool.commands.stats_rows import stats_row
+    from kafkatool.commands.rows.stats import stats_row
 
     run = Statistics(expand([str(directory)]).targets, Guest())
     request = StatsRequest(NOW_MS, By.FILE, deep, split_size)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kafkatool.commands.classic.decoding import Decode
 from kafkatool.commands.classic.options import ClassicOptions
 from kafkatool.commands.classic.reports import Reports
-from kafkatool.commands.log_rows import bad_records
+from kafkatool.commands.rows.batches import bad_records
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, Run
 from kafkatool.errors import FormatError, TooLarge

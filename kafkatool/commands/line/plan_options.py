@@ -58,7 +58,7 @@ class ChangeOptions:
         self, where: PathOptions, command: str, speak: Talk, fmt: Format, moved_to: str | None = None
     ) -> bool:
         """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
-        from kafkatool.commands.plan_rows import UndoRequest, undo_journal
+        from kafkatool.commands.rows.plans import UndoRequest, undo_journal
 
         if self.undo is None:
             return False

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.commands.doctor_rows import verdict_text
+from kafkatool.commands.rows.diagnosis import verdict_text
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.commands.stats_rows import key_rows, stats_row, time_rows
+from kafkatool.commands.rows.stats import key_rows, stats_row, time_rows
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.ndjson_keys.row_kind import RowKind
+from kafkatool.commands.rows.keys.row_kind import RowKind
 
 _GROUP = {
     "by": "what the row is about: file, partition, topic, or total for everything together",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kafkatool.commands.cache_map_rows import (
+from kafkatool.commands.rows.cache import (
     ALL,
     COLD,
     DIRTY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.log_rows import DAMAGE_KEYS
+from kafkatool.commands.rows.batches import DAMAGE_KEYS
 from kafkatool.commands.screen.render import Column, Look, human_size
 from kafkatool.engine.batches.damage import Severity, damage_facts
 from kafkatool.engine.verify.finding import Finding, Summary

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.ndjson_keys import dump_log
-from kafkatool.commands.ndjson_keys.row_kind import RowKind
+from kafkatool.commands.rows.keys import dump_log
+from kafkatool.commands.rows.keys.row_kind import RowKind
 
 ROW_KINDS: dict[str, RowKind] = {
     "finding": RowKind(

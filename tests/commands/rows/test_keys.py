@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.log_rows import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
-from kafkatool.commands.ndjson_keys import ROW_KINDS
 from kafkatool.commands.record_reading import VISIBLE_KEYS
-from kafkatool.commands.side_rows import SIDE_KEYS
-from kafkatool.commands.verify_rows import FINDING_KEYS
+from kafkatool.commands.rows.batches import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
+from kafkatool.commands.rows.findings import FINDING_KEYS
+from kafkatool.commands.rows.keys import ROW_KINDS
+from kafkatool.commands.rows.side_files import SIDE_KEYS
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.clean_shutdown import write_clean_shutdown

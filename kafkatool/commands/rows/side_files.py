@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kafkatool.commands.log_rows import Place
+from kafkatool.commands.rows.batches import Place
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.kinds import FileKind

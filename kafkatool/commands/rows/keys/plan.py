@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.ndjson_keys.row_kind import FILE, TOPIC, RowKind
+from kafkatool.commands.rows.keys.row_kind import FILE, TOPIC, RowKind
 
 ROW_KINDS: dict[str, RowKind] = {
     "step": RowKind(

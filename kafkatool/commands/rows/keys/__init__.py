@@ -5,7 +5,7 @@ The rows themselves are made by the commands, in modules called `..._rows`; a te
 
 from __future__ import annotations
 
-from kafkatool.commands.ndjson_keys import (
+from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
     compact,
@@ -22,7 +22,7 @@ from kafkatool.commands.ndjson_keys import (
     stats,
     verify,
 )
-from kafkatool.commands.ndjson_keys.row_kind import RowKind
+from kafkatool.commands.rows.keys.row_kind import RowKind
 
 ROW_KINDS: dict[str, RowKind] = {
     **dump_log.ROW_KINDS,
