@@ -20,13 +20,13 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.line.record_options import RecordOptions
+from kafkatool.commands.records.visible_options import VisibleOptions
 from kafkatool.commands.screen.render import BytesFormat, bytes_text
-from kafkatool.commands.visible_options import VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.cat_output import Printer
-    from kafkatool.commands.record_reading import Reading
+    from kafkatool.commands.records.reading import Reading
     from kafkatool.engine.records.decoder_process import DecoderProcess
 
 EPILOG = epilog(
@@ -150,7 +150,7 @@ class _Output:
 def _print(
     where: PathOptions, chosen: RecordOptions, follow: bool, reading: Reading, output: _Output
 ) -> None:
-    from kafkatool.commands.record_rounds import Rounds
+    from kafkatool.commands.records.rounds import Rounds
 
     output.printer(reading, None)  # a template that cannot be is an error before anything is read
     with _with_stdin(where, reading, follow) as where, output.child(reading.max_batch_size) as decoder:

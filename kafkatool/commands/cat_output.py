@@ -7,8 +7,8 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from kafkatool.commands.record_lines import RecordLines
-from kafkatool.commands.record_reading import Reading, Rows
+from kafkatool.commands.records.lines import RecordLines
+from kafkatool.commands.records.reading import Reading, Rows
 from kafkatool.commands.screen.render import BytesFormat, stdout
 from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
 from kafkatool.commands.template import Origin, Template

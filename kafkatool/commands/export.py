@@ -20,13 +20,13 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.line.spark_options import Advance, SparkOptions
+from kafkatool.commands.records.visible_options import ExportFormat, VisibleOptions
 from kafkatool.commands.screen.render import BytesFormat
-from kafkatool.commands.visible_options import ExportFormat, VisibleOptions
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.export_runs import Tally
-    from kafkatool.commands.record_reading import Reading
+    from kafkatool.commands.records.reading import Reading
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.records.subject import Subject
 
@@ -124,7 +124,7 @@ class _Wanted:
 
     def export(self, where: PathOptions, reading: Reading, running: SparkOptions, jobs: int) -> Tally:
         from kafkatool.commands.export_runs import refuse_inside_logs
-        from kafkatool.commands.record_reading import log_bytes
+        from kafkatool.commands.records.reading import log_bytes
         from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 
         self._refuse_nonsense(running)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kafkatool.commands.export_writers import Opener, Writer
-from kafkatool.commands.record_reading import Reading
-from kafkatool.commands.record_rounds import Rounds
+from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.records.rounds import Rounds
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog

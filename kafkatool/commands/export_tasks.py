@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from kafkatool.commands.export_runs import Export, refuse_same_names
 from kafkatool.commands.export_writers import opener
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.record_reading import Reading
+from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.recorded_talk import RecordedTalk
 from kafkatool.commands.screen.render import BytesFormat
-from kafkatool.commands.visible_options import ExportFormat
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Disk

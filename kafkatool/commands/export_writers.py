@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kafkatool.commands.record_lines import RecordLines
-from kafkatool.commands.record_reading import Reading, Rows, visible_row
+from kafkatool.commands.records.lines import RecordLines
+from kafkatool.commands.records.reading import Reading, Rows, visible_row
+from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.render import BytesFormat, csv_line
-from kafkatool.commands.visible_options import ExportFormat
 from kafkatool.engine.records.export_output import Sink
 from kafkatool.engine.records.stream import Piece, records_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.record_reading import VISIBLE_KEYS
+from kafkatool.commands.records.reading import VISIBLE_KEYS
 from kafkatool.commands.rows.batches import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
 from kafkatool.commands.rows.findings import FINDING_KEYS
 from kafkatool.commands.rows.keys import ROW_KINDS

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
-from kafkatool.commands.record_reading import visible_row
+from kafkatool.commands.records.reading import visible_row
 from kafkatool.commands.rows.batches import Place
 from kafkatool.commands.screen.render import BytesFormat, bytes_json, ndjson_encoder
 from kafkatool.engine.batches.scan import Batch

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from kafkatool.commands.record_reading import Reading, Rows
+from kafkatool.commands.records.reading import Reading, Rows
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import find_tail

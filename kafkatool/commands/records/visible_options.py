@@ -12,7 +12,7 @@ from kafkatool.commands.line.options import CommonOptions, MendBitsOpt
 
 if TYPE_CHECKING:
     from kafkatool.commands.line.record_filters import RecordFilter
-    from kafkatool.commands.record_reading import Reading
+    from kafkatool.commands.records.reading import Reading
 
 
 class ExportFormat(StrEnum):
@@ -58,7 +58,7 @@ class VisibleOptions:
     def reading(self, chosen: RecordFilter, common: CommonOptions) -> Reading:
         """Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_size
-        from kafkatool.commands.record_reading import Reading
+        from kafkatool.commands.records.reading import Reading
 
         return Reading(
             chosen=replace(chosen, leaves_out_secrets=self.redact),

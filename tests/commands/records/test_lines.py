@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.record_lines import RecordLines
-from kafkatool.commands.record_reading import visible_row
+from kafkatool.commands.records.lines import RecordLines
+from kafkatool.commands.records.reading import visible_row
 from kafkatool.commands.rows.batches import Place
 from kafkatool.commands.screen.render import BytesFormat, ndjson
 from kafkatool.engine.records.stream import Bad, RecordStream, records_of
