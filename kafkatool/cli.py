@@ -62,17 +62,18 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 class _Lazily(Mapping[str, Any]):
     """The commands by name. A module is imported when its command is asked for: starting has to be quick.
 
-    `kafkatool.commands.dump_log` brings `dump_log()`, its EPILOG and, if it needs one, its COMMAND_CLASS; one
-    that brings SUBCOMMANDS and HELP instead is a group: those of `bench` are in `bench_append` and so on.
+    `kafkatool.commands.ls`, or `command` in a package like `kafkatool.commands.cat`, brings `cat()`, its
+    EPILOG and, if it needs one, its COMMAND_CLASS. One that brings SUBCOMMANDS and HELP instead is a group:
+    `bench append` is `bench_append()` in `kafkatool.commands.bench.append`.
     """
 
-    def __init__(self, names: Mapping[str, str], prefix: str = "") -> None:
-        self._names, self._prefix = names, prefix
+    def __init__(self, names: Mapping[str, str], group: str | None = None) -> None:
+        self._names, self._group = names, group
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
-        return _command(name, self._prefix)
+        return _command(name, self._group)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -82,25 +83,27 @@ class _Lazily(Mapping[str, Any]):
 
 
 @cache
-def _command(name: str, prefix: str) -> Any:
+def _command(name: str, group: str | None) -> Any:
     """A command by its name, made once: that takes longer than many a run of it."""
-    function = prefix + name.replace("-", "_")
-    module = import_module(f"kafkatool.commands.{function}")
+    words = [word.replace("-", "_") for word in (group, name) if word is not None]
+    module = import_module(".".join(("kafkatool.commands", *words)))
+    if hasattr(module, "__path__"):  # large verbs are packages
+        module = import_module(f"{module.__name__}.command")
     if hasattr(module, "SUBCOMMANDS"):
-        return _Group(name, module.SUBCOMMANDS, f"{function}_", module.HELP, module.EPILOG)
+        return _Group(name, module.SUBCOMMANDS, module.HELP, module.EPILOG)
     single = typer.Typer(**_PLAIN, context_settings=_CONTEXT, add_completion=False)
     kind = getattr(module, "COMMAND_CLASS", Command)
-    single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, function)))
+    single.command(name, cls=kind, epilog=module.EPILOG)(flat(getattr(module, "_".join(words))))
     return typer.main.get_command(single)
 
 
 class _Group(HelpOrder, TyperGroup):
     """A command that has commands of its own."""
 
-    def __init__(self, name: str, names: Mapping[str, str], prefix: str, text: str, ending: str) -> None:
+    def __init__(self, name: str, names: Mapping[str, str], text: str, ending: str) -> None:
         super().__init__(name=name, help=text, epilog=ending, no_args_is_help=True, context_settings=_CONTEXT)
         self.rich_markup_mode = None
-        self.commands: Any = _Lazily(names, prefix)
+        self.commands: Any = _Lazily(names, name)
         self.summaries = names
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -196,7 +196,7 @@ def assert_tests_pass(environment: Environment, sources: Path) -> None:
     """Those of what the kernel would do, run on the sources that were installed, where none was built."""
     environment.pip("install", "pytest", "pytest-xdist", "hypothesis")
     command = [str(environment.programs / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    chosen = ["tests/format", "tests/engine/batches/test_scan.py", "tests/commands/test_dump_log_goldens.py"]
+    chosen = ["tests/format", "tests/engine/batches/test_scan.py", "tests/commands/dump_log/test_goldens.py"]
     variables = {"PATH": str(environment.programs), "HOME": str(sources)}
     done = subprocess.run(
         [*command, *chosen], cwd=sources, env=variables, capture_output=True, text=True, check=False

@@ -20,8 +20,8 @@ import pytest
 
 from kafkatool.engine.files import disk, lock
 from tests.cli import run
-from tests.commands.test_compact import CERTAIN
-from tests.commands.test_retention import SURE
+from tests.commands.compact.test_compact import CERTAIN
+from tests.commands.retention.test_retention import SURE
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.disk import write_log_dir, write_meta_properties, write_partition
 from tests.engine.recover.test_planning import flip

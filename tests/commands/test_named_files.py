@@ -21,6 +21,7 @@ from kafkatool.format.names import segment_file
 from kafkatool.spark.planning import find_subjects, segments_of
 from tests.cli import run
 from tests.logs import LOG, batches, write_log
+from tests.places import FIXTURES
 
 COUNT = 5
 # Every command that takes files, with what else it needs.
@@ -200,7 +201,7 @@ def test_a_pipe_is_a_log_for_dump_log_only(log: bytes, tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_partition_are_all_read_where_they_are_named(log: bytes, tmp_path: Path) -> None:
-    source = Path(__file__).parent.parent / "fixtures" / "log-dir"
+    source = FIXTURES / "log-dir"
     [partition, *_] = sorted(path.parent for path in source.rglob("leader-epoch-checkpoint"))
     copied = Path(shutil.copytree(partition, tmp_path / partition.name))
     for path in sorted(copied.iterdir()):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_dump_log_goldens import check
+from tests.commands.dump_log.test_goldens import check
 from tests.goldens import Golden, mask_identities
 from tests.kafka import peers
 from tests.kafka.making.golden_runs import DECODERS, INDEX_MODES, LOG_MODES, Call, Copy, call_of, releases_of

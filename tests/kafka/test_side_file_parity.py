@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.classic.options import ClassicOptions
+from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.format.release import Release
-from tests.commands.classic.side_file_cases import DUMPS, Segment, damage, dump, right_segment
+from tests.commands.dump_log.classic.side_file_cases import DUMPS, Segment, damage, dump, right_segment
 from tests.kafka import dump_tool, peers
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]

@@ -1,0 +1,87 @@
+"""`kafkatool bench compare`: what changed between two results, beyond noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.line.options import FormatOpt, RawOpt, TalkOptions, epilog
+from kafkatool.commands.screen.render import Column, Format, Look, rows
+from kafkatool.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kafkatool.engine.bench.compare import Change
+
+EPILOG = epilog(
+    {
+        "kafkatool bench compare before.json after.json": "every number, and whether it is another one now",
+        "kafkatool bench compare --changed before.json after.json": "only what changed",
+        "kafkatool bench compare --format ndjson a.json b.json | jq '.verdict // empty'": "for a script",
+    }
+)
+
+_COLUMNS = [
+    Column("name", "WHAT"),
+    Column("before_text", "BEFORE", Look.number),
+    Column("after_text", "AFTER", Look.number),
+    Column("unit", "UNIT"),
+    Column("change_text", "CHANGE", Look.number),
+    Column("noise_text", "NOISE", Look.number),
+    Column("verdict", "VERDICT"),
+]
+
+
+def bench_compare(
+    before: Annotated[
+        str, typer.Argument(metavar="A.json", show_default=False, help="What -o wrote, before.")
+    ],
+    after: Annotated[str, typer.Argument(metavar="B.json", show_default=False, help="And after.")],
+    *,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what changed.")] = False,
+    fmt: FormatOpt = Format.table,
+    raw: RawOpt = False,
+    common: TalkOptions,
+) -> None:
+    """Say what changed by more than it varies: three standard errors of its samples, and at least 1%.
+
+    Numbers without samples count as changed from 10% on. What differs in machine and settings is said first.
+    """
+    from kafkatool.engine.bench.compare import compare, differences, read_result
+
+    talk = common.talk()
+    one, two = read_result(before), read_result(after)
+    for name, was, is_now in differences(one, two):
+        talk.note(f"{name} differs: {was} before, {is_now} after")
+    found = list(compare(one, two))
+    with rows(fmt, _COLUMNS) as out:
+        for change in found:
+            if changed and change.verdict == "same":
+                continue
+            out.write(_row(change, fmt, raw=raw))
+    if not found:
+        talk.warn("the two have no number in common: they are results of different benchmarks")
+    raise typer.Exit(ExitCode.OK if found else ExitCode.USAGE)
+
+
+def _row(change: Change, fmt: Format, *, raw: bool) -> dict[str, object]:
+    from kafkatool.commands.bench.output import number
+
+    row: dict[str, object] = {
+        "kind": "bench_change",
+        "name": change.name,
+        "unit": change.unit,
+        "before": change.before,
+        "after": change.after,
+        "change": change.share,
+        "noise": change.noise,
+        "verdict": change.verdict,
+    }
+    if fmt is Format.ndjson:
+        return row
+    return row | {
+        "before_text": number(change.before, raw=raw),
+        "after_text": number(change.after, raw=raw),
+        "change_text": None if change.share is None else f"{100 * change.share:+.1f}%",
+        "noise_text": None if change.noise is None else f"±{100 * change.noise:.1f}%",
+    }

@@ -1,0 +1,180 @@
+"""`kafkatool cat`: the records of a log, as people want them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkatool.commands.line.options import (
+    BytesOpt,
+    CommonOptions,
+    FailOnOpt,
+    FileOptions,
+    PathOptions,
+    epilog,
+    severity,
+)
+from kafkatool.commands.line.record_options import RecordOptions
+from kafkatool.commands.records.visible_options import VisibleOptions
+from kafkatool.commands.screen.render import BytesFormat, bytes_text
+from kafkatool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.commands.cat.output import Printer
+    from kafkatool.commands.records.reading import Reading
+    from kafkatool.engine.records.decoder_process import DecoderProcess
+
+EPILOG = epilog(
+    {
+        "kafkatool cat /var/lib/kafka/data/orders-0": "values, one a line, as a consumer would get them",
+        "kafkatool cat -f '%o %k %s\\n' --from now-2h orders-0": "offset, key and value of two hours",
+        "kafkatool cat --format ndjson --all orders-0 | jq 'select(.txn == \"aborted\")'": (
+            "what was aborted"
+        ),
+        "kafkatool cat --follow --tail 10 orders-0": "the last ten, and all that come",
+        "kafkatool cat --decoder './avro-to-json' --key user-17 orders-0": "through a decoder of your own",
+    },
+    4,
+)
+
+
+class CatFormat(StrEnum):
+    payload = "payload"
+    ndjson = "ndjson"
+
+
+def cat(
+    where: FileOptions,
+    *,
+    fmt: Annotated[
+        CatFormat, typer.Option("--format", help="payload: every value and a newline.")
+    ] = CatFormat.payload,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "-f",
+            "--template",
+            metavar="TEMPLATE",
+            show_default=False,
+            help="As kcat's: %t topic, %p partition, %o offset, %k key, %s value, %K %S their sizes, "
+            "%R the value's as int32, %T time, %h headers, \\n \\t \\xHH; nothing is added behind it.",
+        ),
+    ] = None,
+    write_null: Annotated[
+        bool, typer.Option("-Z", "--print-null", help="Write NULL for a null; without this nothing.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on when the end is reached, until interrupted.")
+    ] = False,
+    decoder: Annotated[
+        str | None,
+        typer.Option(
+            "--decoder",
+            metavar="CMD",
+            show_default=False,
+            help="Have a program decode keys and values: it reads and writes, for each record, key and "
+            "value, each as int32 length (big-endian, -1 for null) and bytes.",
+        ),
+    ] = None,
+    chosen: RecordOptions,
+    visible: VisibleOptions,
+    how: BytesOpt = BytesFormat.utf8,
+    fail_on: FailOnOpt = "degraded",
+    common: CommonOptions,
+) -> None:
+    """Print the records of a log: by default what a consumer of committed records would get.
+
+    Hidden are records of aborted and of open transactions, above the high watermark, below the log start, and
+    control records; stderr tells how many each rule hid. --all prints the whole log. The fate of a
+    transaction is read from the log itself, so no index is needed.
+    """
+    if template is not None and fmt is not CatFormat.payload:
+        raise UsageError("-f is a format of its own: leave --format out")
+    least = severity(fail_on)
+    reading = visible.reading(chosen.filter(), common)
+    _print(where, chosen, follow, reading, _Output(fmt, template, write_null, decoder, how))
+    reading.conclude()
+    if reading.shown == 0 and not reading.takes_everything and not reading.outcome.failed:
+        reading.talk.warn("nothing matches")
+        raise typer.Exit(ExitCode.USAGE)
+    raise typer.Exit(reading.outcome.exit_code(least))
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """How records are written."""
+
+    fmt: CatFormat
+    template: str | None
+    write_null: bool
+    decoder: str | None
+    how: BytesFormat
+
+    def printer(self, reading: Reading, decoder: DecoderProcess | None) -> Printer:
+        from kafkatool.commands.cat.output import NdjsonPrinter, PayloadPrinter, TemplatePrinter
+        from kafkatool.commands.cat.template import NULL, compile_template
+
+        if self.fmt is CatFormat.ndjson:
+            return NdjsonPrinter(self.how, reading, decoder)
+        is_plain = self.how is BytesFormat.utf8 and not self.write_null
+        if self.template is None and decoder is None and is_plain:
+            return PayloadPrinter()
+        text = "%s\\n" if self.template is None else self.template
+        null = NULL if self.write_null else b""
+        template = compile_template(text, null=null, written=self._written(), guard=self._guard())
+        return TemplatePrinter(template, reading, decoder)
+
+    def _written(self) -> Callable[[bytes], bytes]:
+        """Payloads go out as they are, unless hex or base64 is asked for, or a terminal would obey them."""
+        if self.how is BytesFormat.utf8:
+            return self._guard()
+        return lambda raw: bytes_text(raw, self.how).encode()
+
+    def _guard(self) -> Callable[[bytes], bytes]:
+        from kafkatool.commands.screen.render import stdout
+        from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
+
+        return harmless_bytes if is_terminal(stdout()) else bytes
+
+    def child(self, largest: int) -> AbstractContextManager[DecoderProcess | None]:
+        from kafkatool.engine.records.decoder_process import DecoderProcess
+
+        return nullcontext() if self.decoder is None else DecoderProcess(self.decoder, largest=largest)
+
+
+def _print(
+    where: PathOptions, chosen: RecordOptions, follow: bool, reading: Reading, output: _Output
+) -> None:
+    from kafkatool.commands.records.rounds import Rounds
+
+    output.printer(reading, None)  # a template that cannot be is an error before anything is read
+    with _with_stdin(where, reading, follow) as where, output.child(reading.max_batch_size) as decoder:
+        subjects = reading.subjects(where)
+        printer = output.printer(reading, decoder)
+        rounds = Rounds(reading, printer, chosen.limit)
+        if follow:
+            rounds.for_ever(subjects, chosen.tail, printer.flush)
+        else:
+            rounds.once(subjects, chosen.tail)
+        printer.flush()
+
+
+@contextmanager
+def _with_stdin(where: PathOptions, reading: Reading, follow: bool) -> Iterator[PathOptions]:
+    """The same paths, with a file in the place of `-`: the end of a transaction stands behind its records."""
+    from kafkatool.engine.files.stdin_log import STDIN, stdin_as_log
+
+    paths = where.paths or []
+    if STDIN not in paths:
+        yield where
+        return
+    if follow or where.files_from == STDIN:
+        raise UsageError("- (standard input) makes no sense here")
+    with stdin_as_log() as path:
+        reading.stdin = path
+        yield replace(where, paths=[path if one == STDIN else one for one in paths])

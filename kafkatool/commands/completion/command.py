@@ -1,0 +1,51 @@
+"""`kafkatool completion`: a script with which a shell completes what is typed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kafkatool.commands.line.command_line import epilog, leaves
+from kafkatool.commands.line.options import TalkOptions
+
+EPILOG = epilog(
+    {
+        "kafkatool completion bash >> ~/.bash_completion": "for bash",
+        "kafkatool completion zsh > ~/.zfunc/_kafkatool": "for zsh, where ~/.zfunc is in the fpath",
+        "kafkatool completion fish > ~/.config/fish/completions/kafkatool.fish": "for fish",
+    }
+)
+
+
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def completion(
+    context: typer.Context,
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False, help="Which shell.")],
+    *,
+    common: TalkOptions,
+) -> None:
+    """Print a script that has a shell complete commands, options, their values, and paths.
+
+    In a log directory a topic stands for all its partitions: orders-* behind orders-0, orders-1. An
+    installed kafkatool brings the scripts along, in share/bash-completion/completions,
+    share/zsh/site-functions and share/fish/vendor_completions.d beside its bin: where shells look, if that is
+    /usr or /usr/local. Nothing of kafkatool runs when a key is pressed.
+    """
+    from kafkatool.commands.completion import bash, fish, zsh
+    from kafkatool.commands.completion.words import words_of
+
+    root = context.find_root().command
+    words = words_of(root, leaves(root))
+    scripts = {
+        Shell.bash: bash.script,
+        Shell.zsh: zsh.script,
+        Shell.fish: fish.script,
+    }
+    print(scripts[shell](words), end="")

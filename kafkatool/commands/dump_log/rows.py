@@ -1,0 +1,206 @@
+"""dump-log as rows: table, NDJSON, CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from kafkatool.commands.dump_log.request import (
+    AnyRecord,
+    DumpRequest,
+    Quota,
+    cut_by_us,
+    opened,
+    tails,
+    warn_of_secrets,
+)
+from kafkatool.commands.rows.batches import (
+    BATCH_COLUMNS,
+    BATCH_KEYS,
+    RECORD_COLUMNS,
+    RECORD_KEYS,
+    Place,
+    bad_records,
+    batch_row,
+    damage_row,
+    damage_sentence,
+    record_row,
+    table_row,
+)
+from kafkatool.commands.rows.side_files import SIDE_KEYS, row_kind, side_rows
+from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.batches.tail import Tail
+from kafkatool.engine.files.stdin_log import STDIN
+from kafkatool.errors import FormatError, KafkatoolError, UsageError
+from kafkatool.format import kinds
+from kafkatool.format.schema import control_row, decode_row, decoder_for_topic
+
+
+class RowDump:
+    """Prints files as rows; damage is a row in its place."""
+
+    def __init__(self, request: DumpRequest, fmt: Format, outcome: Outcome) -> None:
+        self.request = request
+        self.fmt = fmt
+        self.outcome = outcome
+        self.quota = Quota(request.limit)
+
+    def dump(self, groups: Iterable[list[str]]) -> int:
+        """Print every file; returns how many rows there were."""
+        kinds_seen: list[str] = []
+        for shape, files in groupby(self._files(groups), key=lambda file: self._shape(file[0])):
+            kinds_seen.append(shape)
+            if self.fmt is Format.csv and len(kinds_seen) > 1:
+                raise UsageError(
+                    f"csv holds one kind of row, these files have {' and '.join(kinds_seen)}: name one kind"
+                )
+            self._dump_shape(shape, files)
+        return self.quota.shown
+
+    def _files(self, groups: Iterable[list[str]]) -> Iterator[tuple[str, Tail | None]]:
+        for group in groups:
+            if self.request.tail is None:
+                yield from ((path, None) for path in group)
+            else:
+                found = tails(group, self.request, self.outcome)
+                yield from ((path, found[path]) for path in group if path in found)
+
+    def _shape(self, path: str) -> str:
+        """What rows a file gives."""
+        side = None if path == STDIN else row_kind(self.request.kind(path))
+        return side or ("record" if self.request.shows_records else "batch")
+
+    def _dump_shape(self, shape: str, files: Iterator[tuple[str, Tail | None]]) -> None:
+        request = self.request
+        with rows(self.fmt, self._columns(shape), raw=request.raw, how=request.how) as writer:
+            for path, tail in files:
+                place = Place.of(path, self.request.guest)
+                warn_of_secrets(request, place)
+                for row in self._rows(shape, place, tail):
+                    if self.fmt is Format.csv and row["kind"] == "damage":
+                        continue
+                    writer.write(table_row(row, place) if self.fmt is Format.table else row)
+                if self.quota.is_spent:
+                    return
+
+    def _columns(self, shape: str) -> list[Column]:
+        if shape not in ("batch", "record"):
+            keys = ("file", *SIDE_KEYS[shape]) if self.fmt is Format.table else _side_csv_keys(shape)
+            return [Column(key, key.upper(), _look(key)) for key in keys]
+        if self.fmt is Format.table:
+            columns = BATCH_COLUMNS if shape == "batch" else RECORD_COLUMNS
+            return [
+                c
+                for c in columns
+                if self.request.classic.print_data_log or c.key not in ("key_text", "value_text")
+            ]
+        return [Column(key, key) for key in (BATCH_KEYS if shape == "batch" else RECORD_KEYS)]
+
+    def _rows(self, shape: str, place: Place, tail: Tail | None) -> Iterator[Row]:
+        if shape in ("batch", "record"):
+            return self._log_rows(place, tail)
+        return self._side_rows(place)
+
+    def _side_rows(self, place: Place) -> Iterator[Row]:
+        kind = self.request.kind(place.path)
+        try:
+            for row in side_rows(kind, place, self.request.guest):
+                if self.quota.take():
+                    yield row
+        except FormatError as error:
+            yield self._damage(place, _bad_side_file(kind, error))
+        except (KafkatoolError, OSError) as error:
+            self.outcome.failed = True
+            told = str(error) if isinstance(error, KafkatoolError) else f"{place.path}: {error.strerror}"
+            self.request.talk.warn(told)
+
+    def _log_rows(self, place: Place, tail: Tail | None) -> Iterator[Row]:
+        with opened(place.path, self.request, self.outcome) as source:
+            if source is None:
+                return
+            self.quota.skip = tail.skip if tail else 0
+            for item in self.request.walk(source, place.path, tail, chain=False):
+                if isinstance(item, Damage):
+                    if not cut_by_us(item, self.request):
+                        yield self._damage(place, in_flight(item, source, place.path))
+                elif not self.request.shows_records:
+                    if self.quota.take():
+                        yield batch_row(place, item)
+                else:
+                    yield from self._record_rows(place, item)
+                if self.quota.is_spent:
+                    return
+
+    def _record_rows(self, place: Place, batch: Batch) -> Iterator[Row]:
+        try:
+            for record in self.request.records(batch):
+                if self.quota.is_spent:
+                    return
+                if self.quota.take():
+                    yield self._record_row(place, batch, record)
+        except FormatError as error:
+            if batch.is_valid:  # otherwise the checksum has been blamed already
+                yield self._damage(place, bad_records(batch, error))
+
+    def _record_row(self, place: Place, batch: Batch, record: AnyRecord) -> Row:
+        row = record_row(place, batch, record, payload=self.request.classic.print_data_log)
+        if not self.request.classic.print_data_log:
+            return row
+        decoded = self._decoded(place, batch, record)
+        if decoded is not None:
+            row["decoded"] = decoded
+            if self.request.classic.redact:  # the raw bytes would tell what was hidden
+                del row["key"], row["value"]
+        return row
+
+    def _decoded(self, place: Place, batch: Batch, record: AnyRecord) -> dict[str, object] | None:
+        if getattr(batch.header, "is_control", False):
+            return control_row(record.key, record.value)
+        topic = place.topic
+        if topic is None and self.request.kind(place.path) is kinds.BOOTSTRAP:
+            topic = "__cluster_metadata"
+        decoder = None if topic is None else decoder_for_topic(topic)
+        if decoder is None:
+            return None
+        return decode_row(decoder, record.key, record.value, redacted=self.request.classic.redact)
+
+    def _damage(self, place: Place, damage: Damage) -> Row:
+        self.outcome.met(damage)
+        if self.fmt is Format.csv:
+            self.request.talk.warn(damage_sentence(place, damage))
+        return damage_row(place, damage)
+
+
+def _bad_side_file(kind: kinds.FileKind, error: FormatError) -> Damage:
+    if kind.group is kinds.Group.INDEX:
+        problem = FindingClass.BAD_INDEX
+    elif kind is kinds.PRODUCER_SNAPSHOT:
+        problem = FindingClass.BAD_SNAPSHOT
+    elif kind.name.endswith("-checkpoint"):
+        problem = FindingClass.BAD_CHECKPOINT
+    else:
+        problem = FindingClass.BAD_METADATA
+    return Damage(
+        kind=problem,
+        position=error.at,
+        end_position=error.at,
+        expected=str(error.expected),
+        found=str(error.found),
+        message=str(error),
+        severity=Severity.DEGRADED,
+    )
+
+
+def _side_csv_keys(shape: str) -> tuple[str, ...]:
+    own = SIDE_KEYS[shape]
+    return ("file", *(key for key in ("topic", "partition") if key not in own), *own)
+
+
+def _look(key: str) -> Look:
+    if key.endswith("_ms"):
+        return Look.time
+    return Look.text if key in ("file", "topic", "topic_id", "cluster_id", "checkpoint") else Look.number

@@ -1,0 +1,166 @@
+"""How `export` goes through partitions: into one file, or a file for every segment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kafkatool.commands.export.writers import Opener, Writer
+from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.records.rounds import Rounds
+from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.records.export_output import Done, Manifest, Origin, Sink
+from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.subject import Subject, is_inside, logs_of
+from kafkatool.engine.records.visibility import PASSING
+from kafkatool.errors import KafkatoolError, Refused, UsageError
+from kafkatool.format import kinds
+
+_OF_A_LOG_DIR = (kinds.META_PROPERTIES, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was written."""
+
+    files: int = 0
+    skipped: int = 0
+
+
+@dataclass(slots=True)
+class Export:
+    """One run."""
+
+    reading: Reading
+    files: Files
+    open_writer: Opener
+    extension: str
+    settings: str
+    advance: Callable[[int], None]
+    tally: Tally = field(default_factory=Tally)
+
+    def into_file(
+        self, subjects: list[Subject], path: str, limit: int | None = None, tail: int | None = None
+    ) -> None:
+        """Everything behind each other; or so much of it, and the last so many of each partition."""
+        self.make_directory(os.path.dirname(path))
+        with Sink(self.files, path) as sink:
+            writer = self.open_writer(sink)
+            Rounds(self.reading, writer, limit, self.advance).once(subjects, tail)
+            self._finish(writer, sink)
+
+    def into_directory(self, subjects: list[Subject], directory: str) -> None:
+        """`<partition>/<base offset>.<extension>`; what is done and has not changed is left alone."""
+        refuse_same_names(subjects)
+        self.make_directory(directory)
+        manifest = Manifest(self.files, directory)
+        for subject in subjects:
+            self.make_directory(os.path.join(directory, subject.name))
+            stream: RecordStream | None = None
+            for log in logs_of(subject.named, wanted=self.reading.chosen.wanted):
+                name = os.path.join(subject.name, f"{log.base_offset:020d}.{self.extension}")
+                origin = self.origin(log, subject)
+                if origin is None or self.is_done(manifest, name, origin):
+                    continue
+                # What was skipped may hold the beginning of something open.
+                stream = stream or self.reading.stream(subject, start=Start(log, 0), advance=self.advance)
+                done = self.write_segment(stream, log, os.path.join(directory, name), origin)
+                if done is not None:
+                    manifest.put(name, done)
+
+    def origin(self, log: SegmentLog, subject: Subject) -> Origin | None:
+        try:
+            return Origin.of(log.path, log.base_offset, subject.log_start, self.settings)
+        except FileNotFoundError:
+            self.reading.talk.note(f"{log.path}: deleted since its directory was listed")
+            return None
+
+    def is_done(self, manifest: Manifest, name: str, origin: Origin) -> bool:
+        done = manifest.finished(name, origin)
+        if done is None:
+            return False
+        self.tally.skipped += 1
+        self.advance(origin.size)
+        if done.worst is not None:
+            self.reading.talk.warn(
+                f"{origin.log}: was damaged when it was exported; {Advice.VERIFY(where=origin.log)}"
+            )
+            self.reading.outcome.met_severity(Severity[done.worst.upper()])
+        return True
+
+    def write_segment(self, stream: RecordStream, log: SegmentLog, path: str, origin: Origin) -> Done | None:
+        """Write one file; None where the log cannot be opened: no file must look as if it had been."""
+        reading = self.reading
+        failures = len(reading.failures)
+        rows, passing = reading.shown, self._passing()
+        before, reading.outcome.worst = reading.outcome.worst, None
+        with Sink(self.files, path) as sink:
+            writer = self.open_writer(sink)
+            self._write(stream.pieces_of(log), writer)
+            could_be_read = len(reading.failures) == failures
+            if could_be_read:
+                self._finish(writer, sink)
+        if log.path in reading.mends:
+            reading.outcome.met_severity(Severity.DEGRADED)
+        worst = reading.outcome.worst
+        if before is not None:
+            reading.outcome.met_severity(before)
+        if not could_be_read:
+            return None
+        label = None if worst is None else worst.label
+        return Done(origin, reading.shown - rows, self._passing() == passing, label)
+
+    def _passing(self) -> int:
+        return sum(self.reading.hidden.counts[rule] for rule in PASSING)
+
+    def _write(self, pieces: Iterator[Piece | Bad], writer: Writer) -> None:
+        for found in pieces:
+            if isinstance(found, Bad):
+                self.reading.met(found)
+                continue
+            rows = self.reading.rows(found)
+            if len(rows):
+                writer.write(found, rows)
+                self.reading.shown += len(rows)
+
+    def _finish(self, writer: Writer, sink: Sink) -> None:
+        writer.close()
+        sink.commit()
+        self.tally.files += 1
+
+    def make_directory(self, path: str) -> None:
+        if not path or os.path.isdir(path):
+            return
+        if os.path.lexists(path):
+            raise KafkatoolError(f"{path}: Not a directory")
+        self.make_directory(os.path.dirname(path))
+        try:
+            self.files.make_directory(path)
+        except OSError as error:
+            raise KafkatoolError(f"{path}: {error.strerror}") from None
+
+
+def refuse_same_names(subjects: list[Subject]) -> None:
+    """Copies of one partition would go to the same files."""
+    seen: dict[str, str] = {}
+    for subject in subjects:
+        if subject.name in seen:
+            raise UsageError(
+                f"{seen[subject.name]} and {subject.partition.path} are both {subject.name}: "
+                "export them to directories of their own"
+            )
+        seen[subject.name] = subject.partition.path
+
+
+def refuse_inside_logs(subjects: list[Subject], output: str) -> None:
+    """Nothing of ours goes into a log directory: a broker fails on directories that it does not know."""
+    for subject in subjects:
+        if is_inside(output, subject.partition.path):
+            raise Refused(f"{output}: is inside {subject.partition.path}, where only a broker writes")
+    for home in {subject.home for subject in subjects}:
+        if is_inside(output, home) and any(os.path.exists(os.path.join(home, k.name)) for k in _OF_A_LOG_DIR):
+            raise Refused(f"{output}: is inside the log directory {home}, where only a broker writes")

@@ -1,0 +1,165 @@
+"""`export` in many processes or on many machines: a segment a task, each written where it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafkatool.commands.export.runs import Export, refuse_same_names
+from kafkatool.commands.export.writers import opener
+from kafkatool.commands.line.record_filters import RecordFilter
+from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.records.visible_options import ExportFormat
+from kafkatool.commands.screen.recorded_talk import RecordedTalk
+from kafkatool.commands.screen.render import BytesFormat
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.in_order import in_order
+from kafkatool.engine.jobs.worker_pool import Workers
+from kafkatool.engine.records.export_output import Done, Manifest, Origin
+from kafkatool.engine.records.stream import Start
+from kafkatool.engine.records.subject import Subject, logs_of
+from kafkatool.engine.records.visibility import Hidden
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What all segments of an export share."""
+
+    chosen: RecordFilter
+    show_all: bool
+    max_batch_size: int
+    high_watermark: int | None
+    guest: Guest
+    fmt: ExportFormat
+    topics: tuple[str, ...]
+    bytes_as: BytesFormat
+    settings: str
+    is_csv_safe: bool
+
+    @classmethod
+    def of(
+        cls,
+        reading: Reading,
+        workers: int,
+        fmt: ExportFormat,
+        topics: tuple[str, ...],
+        bytes_as: BytesFormat,
+        settings: str,
+        is_csv_safe: bool,
+    ) -> How:
+        """What a reading looks for, by one of so many workers."""
+        return cls(
+            reading.chosen,
+            reading.show_all,
+            reading.max_batch_size,
+            reading.high_watermark,
+            reading.guest.one_of(workers),
+            fmt,
+            topics,
+            bytes_as,
+            settings,
+            is_csv_safe,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAsk:
+    how: How
+    subject: Subject
+    log: SegmentLog
+    name: str
+    path: str
+    origin: Origin
+
+    @property
+    def reads(self) -> str:
+        """The log; `path` is what is written."""
+        return self.log.path
+
+    @property
+    def bytes_to_read(self) -> int:
+        return self.origin.size
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAnswer:
+    """`done` is None where the log could not be read."""
+
+    done: Done | None
+    talk: RecordedTalk
+    hidden: Hidden
+    worst: Severity | None
+    failed: bool
+    failures: set[str]
+    redacted: int
+    mends: dict[str, set[str]]
+
+
+def export_segment(ask: SegmentAsk) -> SegmentAnswer:
+    """One segment into one file, wherever this runs."""
+    how, talk = ask.how, RecordedTalk()
+    reading = Reading(
+        how.chosen,
+        how.show_all,
+        how.max_batch_size,
+        how.high_watermark,
+        how.guest,
+        talk,
+        says_mends=False,  # others look at the same log
+    )
+    writers = opener(how.fmt, how.topics, how.bytes_as, reading, is_csv_safe=how.is_csv_safe)
+    export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
+    # Other segments were not read before it: what is open there is looked up.
+    stream = reading.stream(ask.subject, start=Start(ask.log, 0))
+    done = export.write_segment(stream, ask.log, ask.path, ask.origin)
+    return SegmentAnswer(
+        done,
+        talk,
+        reading.hidden,
+        reading.outcome.worst,
+        reading.outcome.failed,
+        reading.failures,
+        reading.redacted,
+        reading.mends,
+    )
+
+
+def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], directory: str) -> None:
+    """The same files and manifest as `Export.into_directory` writes."""
+    refuse_same_names(subjects)
+    export.make_directory(directory)
+    manifest = Manifest(export.files, directory)
+    for ask, answer in in_order(pool, export_segment, _asks(export, how, subjects, directory, manifest)):
+        found = answer.result()
+        reading = export.reading
+        found.talk.say_to(reading.talk)
+        for path, messages in found.mends.items():
+            for message in sorted(messages):
+                reading.mended(path, message)
+        reading.hidden.counts.update(found.hidden.counts)
+        reading.failures |= found.failures
+        reading.outcome.failed |= found.failed
+        if found.worst is not None:
+            reading.outcome.met_severity(found.worst)
+        if found.done is not None:
+            reading.shown += found.done.rows
+            export.tally.files += 1
+            manifest.put(ask.name, found.done)
+        reading.redacted += found.redacted
+        export.advance(ask.origin.size)
+
+
+def _asks(
+    export: Export, how: How, subjects: list[Subject], directory: str, manifest: Manifest
+) -> Iterator[SegmentAsk]:
+    for subject in subjects:
+        export.make_directory(os.path.join(directory, subject.name))
+        for log in logs_of(subject.named, wanted=how.chosen.wanted):
+            name = os.path.join(subject.name, f"{log.base_offset:020d}.{export.extension}")
+            origin = export.origin(log, subject)
+            if origin is not None and not export.is_done(manifest, name, origin):
+                yield SegmentAsk(how, subject, log, name, os.path.join(directory, name), origin)
