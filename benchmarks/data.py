@@ -15,7 +15,7 @@ from kafkatool.format.batch import BatchHeader, Codec, NewRecord, seal
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.kernel import loops
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.state.producer_snapshot import write_snapshot
 
 TIME = 1_700_000_000_000
 VALUE_SIZE = 100

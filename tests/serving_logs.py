@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kafkatool.format.batch import HEADER_SIZE, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.offset_index import OffsetEntry, write_entries
-from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.state.clean_shutdown import write_clean_shutdown
+from kafkatool.format.state.producer_snapshot import write_snapshot
 
 TIME = 1_700_000_000_000
 INTERVAL = 4096

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kafkatool.engine.batches.damage import FindingClass
-from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
+from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.cli import Run, run
 from tests.engine.partitions_to_verify import batch, state, write_segment
 from tests.failing_disk import failing_disk

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.names import segment_file
+from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
 from tests.commands.test_verify import log_of
 from tests.engine.partitions_to_verify import SEGMENT, TIME, batch, flip, write_log_dir

@@ -16,8 +16,8 @@ import pytest
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import UsageError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.format.names import segment_file
+from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.spark.planning import find_subjects, segments_of
 from tests.cli import run
 from tests.logs import LOG, batches, write_log

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
+from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
 from tests.cli import run
 from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
 from tests.engine.transaction_states import state, write_all_states

@@ -12,20 +12,20 @@ from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.checkpoint import (
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import OffsetEntry
+from kafkatool.format.offset_index import write_entries as write_offset_index
+from kafkatool.format.schema import Decoder, encode_record
+from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.checkpoint import (
     EpochStart,
     PartitionOffset,
     write_leader_epochs,
     write_offset_checkpoint,
 )
-from kafkatool.format.names import segment_file
-from kafkatool.format.offset_index import OffsetEntry
-from kafkatool.format.offset_index import write_entries as write_offset_index
-from kafkatool.format.partition_metadata import PartitionMetadata, write_partition_metadata
-from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
-from kafkatool.format.properties import MetaProperties, write_meta_properties
-from kafkatool.format.schema import Decoder, encode_record
-from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.partition_metadata import PartitionMetadata, write_partition_metadata
+from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
+from kafkatool.format.state.properties import MetaProperties, write_meta_properties
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
 from kafkatool.format.txn_index import AbortedTxn

@@ -15,8 +15,8 @@ from kafkatool.engine.records.subject import Subject, subjects_of
 from kafkatool.engine.records.visibility import Rule
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 
 TIME = 1_700_000_000_000
 GUEST = Guest(cache_keep=True)

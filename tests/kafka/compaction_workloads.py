@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from kafkatool.engine.batches.records import records_of
 from kafkatool.format.batch import BatchHeader
-from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from kafkatool.format.release import Release
+from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from tests.cli import Run, run
 from tests.engine.compaction_logs import read_batches
 from tests.kafka.broker import Broker

@@ -18,13 +18,13 @@ import pytest
 from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import Asked, examine
 from kafkatool.engine.files.source import Guest
-from kafkatool.format.checkpoint import (
+from kafkatool.format.names import METADATA_PARTITION, segment_file
+from kafkatool.format.state.checkpoint import (
     PartitionOffset,
     read_offset_checkpoint,
     write_offset_checkpoint,
 )
-from kafkatool.format.names import METADATA_PARTITION, segment_file
-from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.diagnoses import Diagnosis, diagnose

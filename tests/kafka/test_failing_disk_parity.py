@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.names import segment_file
+from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
 from tests.failing_disk import failing_disk
 from tests.kafka import peers

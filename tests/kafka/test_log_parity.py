@@ -37,9 +37,9 @@ from kafkatool.format.batch import (
 )
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
-from kafkatool.format.partition_metadata import read_partition_metadata
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.partition_metadata import read_partition_metadata
 from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker import Broker

@@ -28,9 +28,9 @@ from kafkatool.engine.recover.result import Recovered, Recovering
 from kafkatool.engine.recover.start_checks import check_start
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import read_header
-from kafkatool.format.checkpoint import PartitionOffset, read_leader_epochs, write_offset_checkpoint
 from kafkatool.format.names import base_offset
-from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.state.checkpoint import PartitionOffset, read_leader_epochs, write_offset_checkpoint
+from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.librdkafka import Placed, Record

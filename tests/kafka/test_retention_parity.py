@@ -31,9 +31,9 @@ from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
 from kafkatool.engine.retention.rules import Decision, Rule
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.release import Release
 from kafkatool.format.schema.remote_log_metadata import metadata_partition
+from kafkatool.format.state.checkpoint import read_leader_epochs, read_offset_checkpoint
 from kafkatool.format.uuids import parse_uuid
 from tests.kafka import peers
 from tests.kafka.broker import Broker

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.checkpoint import read_offset_checkpoint
+from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker

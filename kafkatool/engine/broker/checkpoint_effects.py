@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from kafkatool.errors import FormatError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import VERSION
 from kafkatool.format.java_text import parse_int, parse_long, split_fields, utf8_lines
+from kafkatool.format.state.checkpoint import VERSION
 
 
 class Effect(StrEnum):

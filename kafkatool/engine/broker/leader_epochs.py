@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from kafkatool.format.checkpoint import EpochStart
+from kafkatool.format.state.checkpoint import EpochStart
 
 UNDEFINED = -1
 

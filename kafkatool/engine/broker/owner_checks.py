@@ -17,7 +17,7 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.properties import MetaProperties, read_meta_properties
+from kafkatool.format.state.properties import MetaProperties, read_meta_properties
 from kafkatool.format.uuids import parse_uuid
 
 _RESERVED_IDS = 100

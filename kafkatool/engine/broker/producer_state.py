@@ -24,7 +24,7 @@ from kafkatool.engine.broker.refusals import (
 )
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import MAX_INT32, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, decrement_sequence
-from kafkatool.format.producer_snapshot import ProducerState
+from kafkatool.format.state.producer_snapshot import ProducerState
 from kafkatool.format.txn_index import CURRENT_VERSION, AbortedTxn
 
 BATCHES_REMEMBERED = 5

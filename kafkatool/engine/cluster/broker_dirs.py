@@ -12,7 +12,7 @@ from kafkatool.engine.directory.targets import configured_log_dirs, is_configura
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.java_text import parse_int
-from kafkatool.format.properties import read_properties
+from kafkatool.format.state.properties import read_properties
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, Clust
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format.java_text import INT_MAX, LONG_MAX
-from kafkatool.format.properties import read_properties
 from kafkatool.format.release import NEWEST, Release
+from kafkatool.format.state.properties import read_properties
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 

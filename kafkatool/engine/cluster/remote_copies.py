@@ -21,12 +21,12 @@ from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.batch import CONTROL_MASK
-from kafkatool.format.checkpoint import read_leader_epochs
 from kafkatool.format.columns import RecordDecoder
 from kafkatool.format.names import FileState
 from kafkatool.format.release import NEWEST
 from kafkatool.format.schema.reading import Unreadable
 from kafkatool.format.schema.remote_log_metadata import SEGMENT_STATES, TOPIC, metadata_partition
+from kafkatool.format.state.checkpoint import read_leader_epochs
 from kafkatool.format.uuids import parse_uuid
 
 TOPIC_NAME = "__remote_log_metadata"

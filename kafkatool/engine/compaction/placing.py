@@ -21,8 +21,8 @@ from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import Plan, Step, Stretch, remove, rename, write
 from kafkatool.errors import Refused
-from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from kafkatool.format.names import segment_file
+from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 _EXTENSIONS = ("log", "index", "timeindex", "txnindex")

@@ -19,7 +19,6 @@ from kafkatool.engine.files.object_storage import absolute_path, exists, scan_di
 from kafkatool.engine.files.source import Guest, file_type, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import PartitionOffset, read_offset_checkpoint
 from kafkatool.format.kinds import FileKind, Group, NamedFile, kind_of
 from kafkatool.format.names import (
     METADATA_PARTITION,
@@ -29,8 +28,9 @@ from kafkatool.format.names import (
     parse_partition_directory,
     split_state,
 )
-from kafkatool.format.partition_metadata import read_partition_metadata
-from kafkatool.format.properties import MetaProperties, read_meta_properties
+from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint
+from kafkatool.format.state.partition_metadata import read_partition_metadata
+from kafkatool.format.state.properties import MetaProperties, read_meta_properties
 
 _SEGMENT_KINDS = (kinds.LOG, kinds.OFFSET_INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 _BLOCK = 512  # st_blocks counts these, whatever the file system's own block is

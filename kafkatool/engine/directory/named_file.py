@@ -20,7 +20,7 @@ from kafkatool.format import kinds
 from kafkatool.format.batch import MAGIC_POSITION
 from kafkatool.format.kinds import FileKind, NamedFile, kind_of, parse_kept_name
 from kafkatool.format.names import FileState
-from kafkatool.format.properties import read_properties
+from kafkatool.format.state.properties import read_properties
 
 READ_AS = {
     kind.name: kind

@@ -19,7 +19,7 @@ from kafkatool.errors import FormatError, KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, NamedFile, kind_of
 from kafkatool.format.names import FileState, parse_partition_directory
-from kafkatool.format.properties import read_properties
+from kafkatool.format.state.properties import read_properties
 
 _GLOB_CHARACTERS = frozenset("*?[")
 # Where the brokers' own example configuration puts its logs if it names no directory.

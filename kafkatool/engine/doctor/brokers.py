@@ -11,7 +11,7 @@ from kafkatool.engine.directory.targets import LogDirTarget, Target
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.java_text import parse_int
-from kafkatool.format.properties import MetaProperties
+from kafkatool.format.state.properties import MetaProperties
 
 _RECOVERY_THREADS = "num.recovery.threads.per.data.dir"
 

@@ -29,7 +29,7 @@ from kafkatool.engine.log.producer_rebuild import rebuild_producers, take_empty_
 from kafkatool.engine.log.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
 from kafkatool.engine.log.segment_split import split_segment
 from kafkatool.engine.log.snapshots import Snapshots
-from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
+from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.txn_index import sanity_problem
 
 _SEGMENT_FILE = re.compile(rf"(\d{{20}})\.({'|'.join(EXTENSIONS)})")

@@ -26,11 +26,11 @@ from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.plan.steps import drop_clean_marker
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import PartitionOffset, write_offset_checkpoint
-from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.kinds import FileKind
 from kafkatool.format.names import topic_problem
-from kafkatool.format.partition_metadata import (
+from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
+from kafkatool.format.state.clean_shutdown import write_clean_shutdown
+from kafkatool.format.state.partition_metadata import (
     PartitionMetadata,
     read_partition_metadata,
     write_partition_metadata,

@@ -39,8 +39,8 @@ from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.engine.log.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import MAX_INT32, MAX_INT64, BatchHeader
-from kafkatool.format.checkpoint import write_leader_epochs
 from kafkatool.format.primitives import Buffer
+from kafkatool.format.state.checkpoint import write_leader_epochs
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 

@@ -10,7 +10,7 @@ from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.disk import Files, write_file
 from kafkatool.errors import FormatError
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
 
 _NAME = re.compile(r"(\d{20})\.snapshot")
 

@@ -28,7 +28,7 @@ from kafkatool.engine.plan.steps import Plan, Step, write
 from kafkatool.errors import FormatError
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.names import FileState, segment_file
-from kafkatool.format.producer_snapshot import ProducerState, read_snapshot, write_snapshot
+from kafkatool.format.state.producer_snapshot import ProducerState, read_snapshot, write_snapshot
 
 COMMAND = "rebuild-index"
 

@@ -26,10 +26,10 @@ from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, LOG_OVERHEAD, TRANSACTIONAL_MASK, BatchHeader
 from kafkatool.format.columns import BatchColumns, Column, read_batch_columns
-from kafkatool.format.producer_snapshot import read_snapshot
 from kafkatool.format.record import read_records
 from kafkatool.format.schema.control import read_control_type
 from kafkatool.format.schema.reading import Unreadable
+from kafkatool.format.state.producer_snapshot import read_snapshot
 from kafkatool.format.txn_index import read_entries
 
 _ABORT, _COMMIT = 0, 1

@@ -46,9 +46,9 @@ from kafkatool.engine.recover.result import (
 from kafkatool.engine.recover.segments import load_segments, recover_from_the_recovery_point
 from kafkatool.engine.recover.truncation import make_empty_segment, start_anew_at
 from kafkatool.errors import FormatError
-from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file
-from kafkatool.format.partition_metadata import read_partition_metadata
+from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
+from kafkatool.format.state.partition_metadata import read_partition_metadata
 from kafkatool.format.uuids import parse_uuid
 
 COMMAND = "recover"

@@ -10,7 +10,7 @@ from kafkatool.engine.recover.result import BrokerThrows, DirectoryFails, Loadin
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
 
 
 class Producers:

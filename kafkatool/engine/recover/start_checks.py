@@ -14,8 +14,8 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import read_offset_checkpoint
-from kafkatool.format.quorum_state import read_quorum_state
+from kafkatool.format.state.checkpoint import read_offset_checkpoint
+from kafkatool.format.state.quorum_state import read_quorum_state
 
 Offsets = dict[tuple[str, int], int]
 

@@ -22,7 +22,7 @@ from kafkatool.engine.plan.steps import Plan, Step, remove, remove_directory, wr
 from kafkatool.engine.repair.standing import Key, standings
 from kafkatool.errors import FormatError, KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import read_offset_checkpoint, write_offset_checkpoint
+from kafkatool.format.state.checkpoint import read_offset_checkpoint, write_offset_checkpoint
 
 COMMAND = "set-aside"
 _CHECKPOINTS = (kinds.LOG_STARTS, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.CLEANER_OFFSETS)

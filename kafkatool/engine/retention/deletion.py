@@ -26,9 +26,9 @@ from kafkatool.engine.retention.rules import Decision
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader
-from kafkatool.format.checkpoint import read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import FileState, segment_file
-from kafkatool.format.producer_snapshot import read_snapshot, write_snapshot
+from kafkatool.format.state.checkpoint import read_leader_epochs, write_leader_epochs
+from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
 
 COMMAND = "retention"
 DELETED = ".deleted"

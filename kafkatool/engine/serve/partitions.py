@@ -39,7 +39,7 @@ from kafkatool.engine.serve.segments import FoundBatch, ServedSegment
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
-from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot
 from kafkatool.format.txn_index import read_entries
 
 _LOOK_AGAIN_SECONDS = 0.2

@@ -21,7 +21,7 @@ from kafkatool.engine.transactions.open_transactions import producer_snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns
-from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot
 
 REMEMBERED_MS = 3_600_000
 """How long a snapshot surely remembers a producer: a day by default, but brokers may be told less.

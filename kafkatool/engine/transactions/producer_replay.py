@@ -16,7 +16,7 @@ from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index
 from kafkatool.format.batch import BatchHeader, read_header
 from kafkatool.format.columns import read_batch_columns
-from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot
 
 
 class ReplayStops(KafkatoolError):

@@ -20,8 +20,8 @@ from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.checkpoint import read_offset_checkpoint
 from kafkatool.format.names import FileState
+from kafkatool.format.state.checkpoint import read_offset_checkpoint
 
 _LEAVES_OUT = "a broker takes the log directory offline, or does not start"
 _NO_START = "a broker does not start with it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kafkatool.format.batch import BatchHeader
-from kafkatool.format.producer_snapshot import ProducerState
+from kafkatool.format.state.producer_snapshot import ProducerState
 
 
 class LastBatch(NamedTuple):

@@ -15,8 +15,8 @@ from kafkatool.engine.verify.finding import THROWN_AWAY
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.producers import Aborted, Trail
 from kafkatool.errors import FormatError
-from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
-from kafkatool.format.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, ProducerState, read_snapshot
+from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
+from kafkatool.format.state.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, ProducerState, read_snapshot
 from kafkatool.format.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
 from kafkatool.format.txn_index import AbortedTxn, read_entries, version_problem
 

@@ -15,8 +15,8 @@ from kafkatool.commands.rows.keys import ROW_KINDS
 from kafkatool.commands.rows.side_files import SIDE_KEYS
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
-from kafkatool.format.clean_shutdown import write_clean_shutdown
-from kafkatool.format.quorum_state import QuorumState, write_quorum_state
+from kafkatool.format.state.clean_shutdown import write_clean_shutdown
+from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
 from tests.engine.held_logs import HELD, LIMITS, write_log
 from tests.serving import served

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.engine.broker.leader_epochs import EpochEnd, LeaderEpochs
-from kafkatool.format.checkpoint import EpochStart
+from kafkatool.format.state.checkpoint import EpochStart
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:

@@ -15,7 +15,7 @@ from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.source import open_source
 from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.producer_snapshot import ProducerState
+from kafkatool.format.state.producer_snapshot import ProducerState
 
 BASE = 1000
 ENTRY_LIMIT = 1 << 20

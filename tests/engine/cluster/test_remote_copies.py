@@ -19,13 +19,13 @@ from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
-from kafkatool.format.checkpoint import (
+from kafkatool.format.schema.remote_log_metadata import metadata_partition
+from kafkatool.format.state.checkpoint import (
     EpochStart,
     PartitionOffset,
     write_leader_epochs,
     write_offset_checkpoint,
 )
-from kafkatool.format.schema.remote_log_metadata import metadata_partition
 from kafkatool.format.uuids import parse_uuid
 from tests.engine.disk import TOPIC_ID, write_partition
 from tests.engine.remote_metadata import copied, now, started, write_remote_metadata

@@ -21,7 +21,7 @@ from kafkatool.engine.plan.steps import Applying, Plan
 from kafkatool.engine.plan.undo import undo
 from kafkatool.errors import Refused
 from kafkatool.format.batch import Codec
-from kafkatool.format.checkpoint import read_offset_checkpoint
+from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from tests.engine.compaction_logs import ROOM, TIME, CleanLog, read_batches
 from tests.engine.swap_crashes import crashed_swaps, offsets_found
 

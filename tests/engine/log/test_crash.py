@@ -41,11 +41,11 @@ from kafkatool.engine.log.validation import split_batches
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.format.names import segment_file
-from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
+from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.txn_index import AbortedTxn
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.memory import MEMORY

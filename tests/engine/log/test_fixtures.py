@@ -20,10 +20,10 @@ from kafkatool.engine.log.loading import Opening, open_log
 from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Log
 from kafkatool.engine.log.segment import NewBatch
 from kafkatool.engine.log.validation import split_batches
-from kafkatool.format.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import entries_end as offset_entries_end
 from kafkatool.format.release import Release
+from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
 from kafkatool.format.time_index import entries_end as time_entries_end
 from tests.engine.crash_disk import CrashDisk
 from tests.logs import walk

@@ -18,7 +18,7 @@ from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.rebuild.planning import Rebuilding, Rebuilt, as_plan, plan_rebuild
 from kafkatool.format.names import parse_partition_directory, segment_file
 from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entries
-from kafkatool.format.producer_snapshot import read_snapshot
+from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.log_dirs import read_tree
 from tests.places import FIXTURES

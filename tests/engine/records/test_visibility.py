@@ -20,7 +20,7 @@ from kafkatool.engine.records.arrow_rows import ArrowRows
 from kafkatool.engine.records.stream import Bad, RecordStream, Start
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header
 from kafkatool.format.legacy import write_message
-from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
+from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.txn_index import AbortedTxn, write_entries
 from tests.engine.transaction_logs import (
     GUEST,

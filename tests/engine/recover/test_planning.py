@@ -27,9 +27,9 @@ from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, 
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry, write_entries
-from kafkatool.format.producer_snapshot import write_snapshot
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
+from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.engine.disk import START_MS, write_partition, write_segment

@@ -18,7 +18,7 @@ from kafkatool.engine.recover.assignment import fate_of
 from kafkatool.engine.recover.start_checks import StartChecks, check_start
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.quorum_state import QuorumState, write_quorum_state
+from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
 from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_partition
 

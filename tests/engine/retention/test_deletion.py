@@ -23,8 +23,8 @@ from kafkatool.engine.retention.free import changes_that_free
 from kafkatool.engine.retention.logs import Judged, Judging, judge
 from kafkatool.engine.retention.rules import Decision, LogFacts, TimeSource
 from kafkatool.errors import Refused
-from kafkatool.format.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.names import segment_file
+from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.engine.disk import START_MS, write_log_dir, write_partition
 from tests.log_dirs import read_tree

@@ -16,8 +16,8 @@ from kafkatool.engine.serve.partitions import OutOfRangeError, ServedPartition, 
 from kafkatool.engine.serve.segments import DamagedError
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.clean_shutdown import write_clean_shutdown
 from kafkatool.format.offset_index import OffsetEntry, write_entries
+from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from tests.logs import TIME, batches, walk, write_log
 
 Made = Callable[..., ServedPartition]

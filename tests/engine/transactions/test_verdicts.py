@@ -24,9 +24,9 @@ from kafkatool.engine.transactions.verdicts import (
     judge_transaction,
 )
 from kafkatool.format.batch import MAX_INT32, NewRecord
-from kafkatool.format.producer_snapshot import ProducerState, write_snapshot
-from kafkatool.format.properties import MetaProperties, write_meta_properties
 from kafkatool.format.release import Release
+from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
+from kafkatool.format.state.properties import MetaProperties, write_meta_properties
 from tests.engine.partitions_to_verify import write_metadata
 from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
 from tests.engine.transaction_states import state, write_all_states, write_states

@@ -19,15 +19,15 @@ from kafkatool.engine.verify.finding import THROWN_AWAY, Finding
 from kafkatool.engine.verify.verification import Request, Verification
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.checkpoint import (
+from kafkatool.format.names import segment_file
+from kafkatool.format.offset_index import ENTRY as OFFSET_ENTRY
+from kafkatool.format.state.checkpoint import (
     EpochStart,
     PartitionOffset,
     write_leader_epochs,
     write_offset_checkpoint,
 )
-from kafkatool.format.names import segment_file
-from kafkatool.format.offset_index import ENTRY as OFFSET_ENTRY
-from kafkatool.format.producer_snapshot import write_snapshot
+from kafkatool.format.state.producer_snapshot import write_snapshot
 from kafkatool.format.time_index import ENTRY as TIME_ENTRY
 from kafkatool.format.txn_index import AbortedTxn
 from kafkatool.format.txn_index import write_entries as write_txn_index

@@ -19,10 +19,10 @@ from kafkatool.commands.dump_log.classic.side_files import (
 )
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.errors import FormatError
-from kafkatool.format import producer_snapshot as snapshots
 from kafkatool.format import txn_index
-from kafkatool.format.producer_snapshot import ProducerState
 from kafkatool.format.release import Release
+from kafkatool.format.state import producer_snapshot as snapshots
+from kafkatool.format.state.producer_snapshot import ProducerState
 
 LARGEST_SNAPSHOT = 64 << 20
 

@@ -15,10 +15,11 @@ from kafkatool.commands.dump_log.classic.reports import Reports
 from kafkatool.commands.dump_log.classic.side_files import Emit, Note
 from kafkatool.commands.dump_log.classic.state_files import dump_snapshot, dump_txn_index
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.format import legacy, offset_index, producer_snapshot, time_index, txn_index
+from kafkatool.format import legacy, offset_index, time_index, txn_index
 from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, Codec, NewRecord, read_header, seal
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
+from kafkatool.format.state import producer_snapshot
 
 Dump = Callable[[str, ClassicOptions, Reports, Emit, Note], None]
 DUMPS: dict[str, Dump] = {

@@ -21,8 +21,8 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
-from kafkatool.format.producer_snapshot import write_snapshot
 from kafkatool.format.release import Release
+from kafkatool.format.state.producer_snapshot import write_snapshot
 from kafkatool.format.time_index import TimeEntry
 from tests.commands.dump_log.classic.side_file_cases import DUMPS, dump, right_segment
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError
-from kafkatool.format.properties import (
+from kafkatool.format.state.properties import (
     MetaProperties,
     read_meta_properties,
     read_properties,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError
-from kafkatool.format.producer_snapshot import (
+from kafkatool.format.state.producer_snapshot import (
     ENTRY_SIZE,
     ProducerState,
     read_entries,

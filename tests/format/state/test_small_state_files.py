@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError
-from kafkatool.format.clean_shutdown import CleanShutdown, read_clean_shutdown, write_clean_shutdown
-from kafkatool.format.partition_metadata import (
+from kafkatool.format.state.clean_shutdown import CleanShutdown, read_clean_shutdown, write_clean_shutdown
+from kafkatool.format.state.partition_metadata import (
     PartitionMetadata,
     read_partition_metadata,
     write_partition_metadata,
 )
-from kafkatool.format.quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from kafkatool.format.state.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from kafkatool.format.uuids import METADATA_TOPIC_ID, ZERO_UUID, parse_uuid, uuid_text
 
 ids = st.integers(-(2**31), 2**31 - 1)

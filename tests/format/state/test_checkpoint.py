@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError
-from kafkatool.format.checkpoint import (
+from kafkatool.format.state.checkpoint import (
     EpochStart,
     PartitionOffset,
     read_leader_epochs,

@@ -1,0 +1,1 @@
+"""Small files of state: checkpoints, snapshots, properties, and marks."""
