@@ -240,7 +240,7 @@ def _map(directory: str) -> float:
 
 
 def _append(name: str, directory: str, size: int) -> float:
-    from kafkatool.engine.bench.append import Writer
+    from kafkatool.engine.bench.append import BenchWriter
     from kafkatool.engine.bench.load import Load, make_pool
     from kafkatool.engine.bench.place import take
 
@@ -253,7 +253,7 @@ def _append(name: str, directory: str, size: int) -> float:
         load = replace(load, flush_messages=SYNC_EVERY * 129)
     place = take(os.path.join(directory, "log"), 0, on_live_volume=True)
     pool = make_pool(load, min(load.num_records, RECORDS if not size else 500_000), 1, None)
-    writer = Writer(load, place, 0, pool, lambda _: None)
+    writer = BenchWriter(load, place, 0, pool, lambda _: None)
     done = writer.run()
     place.clean()
     if writer.stop:
@@ -265,9 +265,9 @@ def _append(name: str, directory: str, size: int) -> float:
 def _write(directory: str, size: int) -> float:
     from kafkatool.engine.bench.append import limits
     from kafkatool.engine.bench.load import Load
-    from kafkatool.engine.bench.place import Place
+    from kafkatool.engine.bench.place import BenchPlace
 
-    return next(limits(Load(), Place(directory, made=False), size, None, 1)).seconds
+    return next(limits(Load(), BenchPlace(directory, made=False), size, None, 1)).seconds
 
 
 if __name__ == "__main__":

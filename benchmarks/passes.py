@@ -75,10 +75,10 @@ def checksum(paths: list[str]) -> Callable[[], None]:
 def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[], None]:
     from kafkatool.engine.directory.targets import FileTarget
     from kafkatool.engine.jobs.worker_pool import workers
-    from kafkatool.engine.verify.verification import Request, Verification
+    from kafkatool.engine.verify.verification import Verification, VerifyRequest
 
     def run() -> None:
-        checking = Verification([FileTarget(path) for path in paths], Request(deep=deep))
+        checking = Verification([FileTarget(path) for path in paths], VerifyRequest(deep=deep))
         with workers(jobs) as pool:
             for _finding in checking.findings(pool):
                 pass
@@ -89,7 +89,7 @@ def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[
 
 def decode(paths: list[str]) -> Callable[[], None]:
     """Every record to columns: offset, time, where key and value lie."""
-    from kafkatool.engine.batches.scan import Run, scan_runs
+    from kafkatool.engine.batches.scan import BatchRun, scan_runs
     from kafkatool.engine.files.source import Guest, open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
@@ -98,7 +98,7 @@ def decode(paths: list[str]) -> Callable[[], None]:
         for path in paths:
             with open_source(path, Guest(cache_keep=True)) as source:
                 for item in scan_runs(source):
-                    assert isinstance(item, Run)
+                    assert isinstance(item, BatchRun)
                     for found in decoder.decode(item.window, item.start, item.end, item.position):
                         assert isinstance(found, RecordColumns)
 
@@ -107,14 +107,14 @@ def decode(paths: list[str]) -> Callable[[], None]:
 
 def parse(paths: list[str]) -> Callable[[], None]:
     """Every record to columns, the batches being in memory already and their sums checked."""
-    from kafkatool.engine.batches.scan import Run, scan_runs
+    from kafkatool.engine.batches.scan import BatchRun, scan_runs
     from kafkatool.engine.files.source import open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
 
-    runs: list[Run] = []
+    runs: list[BatchRun] = []
     for path in paths:
         with open_source(path) as source:
-            runs += (item for item in scan_runs(source) if isinstance(item, Run))
+            runs += (item for item in scan_runs(source) if isinstance(item, BatchRun))
 
     def run() -> None:
         decoder = RecordDecoder()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.directory.log_dir import LogDir
     from kafkatool.engine.doctor.brokers import Broker
-    from kafkatool.engine.doctor.examination import Asked, Diagnosis
+    from kafkatool.engine.doctor.examination import Diagnosis, DoctorRequest
     from kafkatool.engine.files.source import Guest
 
 EPILOG = epilog(
@@ -140,12 +140,14 @@ def _brokers(where: PathOptions, guest: Guest) -> list[Broker]:
     return find_brokers(servers, targets, guest)
 
 
-def _asked(host: HostOptions, guest: Guest, quick: bool, sample: str | None, beside: list[LogDir]) -> Asked:
+def _asked(
+    host: HostOptions, guest: Guest, quick: bool, sample: str | None, beside: list[LogDir]
+) -> DoctorRequest:
     import time
 
-    from kafkatool.engine.doctor.examination import Asked
+    from kafkatool.engine.doctor.examination import DoctorRequest
 
-    return Asked(
+    return DoctorRequest(
         now_ms=time.time_ns() // 1_000_000,
         guest=guest,
         user=host.user,
@@ -158,7 +160,7 @@ def _asked(host: HostOptions, guest: Guest, quick: bool, sample: str | None, bes
     )
 
 
-def _examine(broker: Broker, asked: Asked, speak: Talk) -> Diagnosis:
+def _examine(broker: Broker, asked: DoctorRequest, speak: Talk) -> Diagnosis:
     from kafkatool.engine.doctor.examination import examine, log_size
 
     with speak.progress("reading", log_size(broker)) as advance:

@@ -26,7 +26,7 @@ from kafkatool.format.java_text import LONG_MAX
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Damage, Severity
-    from kafkatool.engine.directory.locate import Search, Step
+    from kafkatool.engine.directory.locate import Search, SearchStep
     from kafkatool.engine.directory.log_dir import LogDir, Partition, Problem
     from kafkatool.engine.directory.targets import FileTarget, Target
     from kafkatool.engine.files.source import Guest
@@ -151,10 +151,10 @@ class _Met:
             self._tell(path, damage)
 
     def _tell(self, path: str, damage: Damage) -> None:
-        from kafkatool.commands.rows.batches import Place, damage_sentence
+        from kafkatool.commands.rows.batches import LogPlace, damage_sentence
         from kafkatool.engine.batches.damage import Severity
 
-        sentence = damage_sentence(Place.of(path, self.guest), damage)
+        sentence = damage_sentence(LogPlace.of(path, self.guest), damage)
         self._is_damaged |= damage.severity >= self._fail_on
         if damage.severity is Severity.NOTE:
             self._talk.detail(sentence)
@@ -250,7 +250,7 @@ def _show_steps(partition: Partition, search: Search, fmt: Format, write: Callab
             print(f"    {_drawn(step)}")
 
 
-def _sentence(step: Step) -> str:
+def _sentence(step: SearchStep) -> str:
     text = f"{step.action.replace('_', ' ')}: {step.file}: {step.result}"
     if step.slots is not None:
         slots = " ".join(map(str, step.visited)) or "none"
@@ -260,7 +260,7 @@ def _sentence(step: Step) -> str:
     return text
 
 
-def _drawn(step: Step) -> str:
+def _drawn(step: SearchStep) -> str:
     """The index as a strip, the slots in the order in which they were looked at."""
     strip = ["·"] * _STRIP
     for number, slot in enumerate(step.visited, 1):

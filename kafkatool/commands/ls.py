@@ -16,7 +16,7 @@ from kafkatool.commands.screen.render import Format, Talk, rows
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
-    from kafkatool.commands.rows.listing import LsRow, Place, View
+    from kafkatool.commands.rows.listing import ListedPlace, ListingView, LsRow
     from kafkatool.engine.directory.log_dir import LogDir, Problem
     from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
@@ -88,14 +88,14 @@ def ls(
 
 def _view(
     topics: bool, partitions: bool, segments: bool, files: bool, space: bool, targets: list[Target]
-) -> View:
-    from kafkatool.commands.rows.listing import View
+) -> ListingView:
+    from kafkatool.commands.rows.listing import ListingView
     from kafkatool.engine.directory.named_file import SEGMENT_FILES
     from kafkatool.engine.directory.targets import FileTarget
 
     chosen = [
         view
-        for view, is_chosen in zip(View, (topics, partitions, segments, files, space), strict=True)
+        for view, is_chosen in zip(ListingView, (topics, partitions, segments, files, space), strict=True)
         if is_chosen
     ]
     if len(chosen) > 1:
@@ -104,8 +104,8 @@ def _view(
         return chosen[0]
     loose = [target for target in targets if isinstance(target, FileTarget)]
     if not loose or len(loose) < len(targets):
-        return View.partitions
-    return View.segments if all(one.kind in SEGMENT_FILES for one in loose) else View.files
+        return ListingView.partitions
+    return ListingView.segments if all(one.kind in SEGMENT_FILES for one in loose) else ListingView.files
 
 
 def _order(sort: Sort, reverse: bool) -> Callable[[Iterable[LsRow]], Iterable[LsRow]]:
@@ -135,7 +135,7 @@ class _Listing:
         self._talk = speak
         self.failures = 0
         self.log_dirs: list[LogDir] = []
-        self.places: list[Place] = []
+        self.places: list[ListedPlace] = []
         self._loose_files = True
 
     def fail(self, message: str) -> None:
@@ -145,7 +145,7 @@ class _Listing:
 
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
-        from kafkatool.commands.rows.listing import Place
+        from kafkatool.commands.rows.listing import ListedPlace
         from kafkatool.engine.cluster.topic_names import restore_topic_names
         from kafkatool.engine.directory.log_dir import (
             PartitionState,
@@ -171,12 +171,12 @@ class _Listing:
             if isinstance(target, LogDirTarget):
                 log_dir = directories[target]
                 problems += log_dir.problems
-                found = [Place(partition, log_dir) for partition in log_dir.partitions]
+                found = [ListedPlace(partition, log_dir) for partition in log_dir.partitions]
                 self.places += sorted(found, key=lambda place: place.order)
             elif isinstance(target, PartitionTarget):
-                self.places.append(Place(read_partition(target.path, problems, self._guest), None))
+                self.places.append(ListedPlace(read_partition(target.path, problems, self._guest), None))
         named = [target for target in targets if isinstance(target, FileTarget)]
-        self.places += [Place(partition, None) for partition in read_files(named, problems)]
+        self.places += [ListedPlace(partition, None) for partition in read_files(named, problems)]
         self._note(problems)
         if states:
             self._loose_files = False
@@ -193,16 +193,16 @@ class _Listing:
 
     def show(
         self,
-        view: View,
+        view: ListingView,
         fmt: Format,
         raw: bool,
         order: Callable[[Iterable[LsRow]], Iterable[LsRow]],
         limit: int | None,
     ) -> None:
         """Write the rows of a view; the log directories before, the totals behind."""
-        from kafkatool.commands.rows.listing import COLUMNS, View, logdir_row, total_row
+        from kafkatool.commands.rows.listing import COLUMNS, ListingView, logdir_row, total_row
 
-        is_space = view is View.space
+        is_space = view is ListingView.space
         with rows(fmt, COLUMNS[view], raw=raw) as out:
             if fmt is Format.ndjson:
                 for log_dir in self.log_dirs:
@@ -220,15 +220,15 @@ class _Listing:
                 total = total_row(self.places, self.log_dirs if self._loose_files else [])
                 out.write(total if fmt is Format.ndjson else _as_last_line(total, view))
 
-    def _rows(self, view: View) -> Iterator[LsRow]:
+    def _rows(self, view: ListingView) -> Iterator[LsRow]:
         from kafkatool.commands.rows import listing as ls_rows
-        from kafkatool.commands.rows.listing import View
+        from kafkatool.commands.rows.listing import ListingView
 
-        if view is View.topics:
+        if view is ListingView.topics:
             return ls_rows.topic_rows(self.places, self._guest)
-        if view is View.segments:
+        if view is ListingView.segments:
             return ls_rows.segment_rows(self.places, self._guest)
-        if view is View.files:
+        if view is ListingView.files:
             return ls_rows.file_rows(self.places, self.log_dirs if self._loose_files else [])
         return ls_rows.partition_rows(self.places, self._guest)
 
@@ -275,11 +275,11 @@ def _heading(row: dict[str, Any]) -> str:
     return f"{row['log_dir']}: {said}; {ending}"
 
 
-def _as_last_line(total: LsRow, view: View) -> LsRow:
+def _as_last_line(total: LsRow, view: ListingView) -> LsRow:
     """The totals under a table: the first column says so, the others hold what they hold above."""
-    from kafkatool.commands.rows.listing import COLUMNS, View
+    from kafkatool.commands.rows.listing import COLUMNS, ListingView
 
     line = {**total, COLUMNS[view][0].key: "total"}
-    if view is not View.topics:
+    if view is not ListingView.topics:
         line.pop("partitions")
     return line

@@ -73,7 +73,7 @@ def rebuild_index(
     speak = common.talk()
     if plan.undo_instead(where, "rebuild-index", speak, fmt):
         return
-    work = _Work(common.guest(), speak, plan, config, severity(fail_on), force=force)
+    work = _RebuildRun(common.guest(), speak, plan, config, severity(fail_on), force=force)
     homes = work.find(where)
     with workers(jobs, most_workers(homes)) as pool, rows(fmt, STEP_COLUMNS, raw=raw) as out:
         for home in homes:
@@ -81,7 +81,7 @@ def rebuild_index(
     raise typer.Exit(work.exit_code)
 
 
-class _Work:
+class _RebuildRun:
     def __init__(
         self,
         how: Guest,
@@ -162,10 +162,10 @@ class _Work:
         self.exit_code = ExitCode.FAILED
 
     def _tell_damage(self, part: Rebuilt, out: Rows, fmt: Format) -> None:
-        from kafkatool.commands.rows.batches import Place, damage_row, damage_sentence
+        from kafkatool.commands.rows.batches import LogPlace, damage_row, damage_sentence
 
         for path, damage in part.damage:
-            place = Place.of(path, self._guest)
+            place = LogPlace.of(path, self._guest)
             if fmt is Format.ndjson:
                 out.write(damage_row(place, damage))
             else:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.recover.assignment import Fate
+    from kafkatool.engine.recover.assignment import PartitionFate
     from kafkatool.engine.recover.planning import RecoverAsk
     from kafkatool.engine.recover.result import Recovered
     from kafkatool.engine.recover.start_checks import StartChecks
@@ -97,7 +97,7 @@ def recover(
     speak = common.talk()
     if plan.undo_instead(where, "recover", speak, fmt):
         return
-    work = _Work(
+    work = _RecoverRun(
         common.guest(mends_bits=mend_bits), speak, plan, keep_after_damage, config, severity(fail_on)
     )
     work.find(where)
@@ -107,7 +107,7 @@ def recover(
     raise typer.Exit(work.exit_code)
 
 
-class _Work:
+class _RecoverRun:
     def __init__(
         self,
         how: Guest,
@@ -286,7 +286,7 @@ class _Work:
             self.exit_code = ExitCode.FOUND
 
 
-def _fate_sentence(path: str, fate: Fate) -> str:
+def _fate_sentence(path: str, fate: PartitionFate) -> str:
     from kafkatool.engine.advice.table import Advice
 
     if fate.home is None:

@@ -98,7 +98,7 @@ def set_aside(
         return
     if move_to is None:
         raise UsageError("set-aside needs --move-to: the directory that the partitions go to")
-    work = _Work(common.guest(), speak, plan, move_to, accept_loss=accept_loss)
+    work = _SetAsideRun(common.guest(), speak, plan, move_to, accept_loss=accept_loss)
     work.find(where)
     if second_copy is not None:
         if describe is not None or metadata is not None:
@@ -110,7 +110,7 @@ def set_aside(
     raise typer.Exit(ExitCode.OK)
 
 
-class _Work:
+class _SetAsideRun:
     def __init__(
         self, guest: Guest, speak: Talk, plan: ChangeOptions, move_to: str, *, accept_loss: bool
     ) -> None:

@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.verify.finding import Finding, Summary
+    from kafkatool.engine.verify.finding import Finding, VerifySummary
     from kafkatool.engine.verify.state_file import Scrub
     from kafkatool.engine.verify.verification import Verification
 
@@ -85,7 +85,7 @@ def verify(
     ids against the logs and the cluster's metadata. One line a damaged partition tells the offsets lost and
     what to do. Nothing is changed, and a running broker is not disturbed: what it still writes is noted.
     """
-    from kafkatool.engine.verify.verification import Request, Verification
+    from kafkatool.engine.verify.verification import Verification, VerifyRequest
 
     least = severity(fail_on)
     part = None if sample is None else share(sample)
@@ -94,7 +94,7 @@ def verify(
     if state is None and rechecking.is_given:
         raise UsageError("--recheck-older-than and --recheck-share are about what --state remembers")
     speak, expansion = common.talk(), where.expand()
-    request = Request(deep=deep, sample=part, guest=common.guest())
+    request = VerifyRequest(deep=deep, sample=part, guest=common.guest())
     run = Verification(expansion.targets, request, _scrub(state, rechecking, deep))
     run.summary.failures += expansion.problems
     if not run.places and not run.log_dirs:
@@ -152,7 +152,7 @@ def _show(
         print(verify_rows.summary_text(run.summary, deep=deep, raw=raw), file=stdout())
 
 
-def until_interrupted(findings: Iterator[Finding], summary: Summary) -> Iterator[Finding]:
+def until_interrupted(findings: Iterator[Finding], summary: VerifySummary) -> Iterator[Finding]:
     """An interrupt is an end like any other: what was found until then is told."""
     try:
         yield from findings
@@ -192,7 +192,7 @@ def one_line_a_partition(findings: Iterator[Finding]) -> Iterator[dict[str, obje
             yield line.row()
 
 
-def _talk_of(summary: Summary, speak: Talk) -> None:
+def _talk_of(summary: VerifySummary, speak: Talk) -> None:
     for failure in summary.failures:
         speak.warn(failure)
     for note in summary.notes:
@@ -202,7 +202,7 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
     speak.warn_of_bad_blocks(summary.unreadable_blocks)
 
 
-def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:
+def _exit_code(summary: VerifySummary, fail_on: Severity) -> ExitCode:
     if summary.is_interrupted:
         return ExitCode.INTERRUPTED
     if summary.failures:

@@ -84,7 +84,7 @@ def compress(codec: Codec, data: bytes, *, magic: int = 2, level: int | None = N
     return data
 
 
-class _Output:
+class _CodecOutput:
     """Collects what a decoder yields, up to a limit."""
 
     def __init__(self, codec: Codec, limit: int) -> None:
@@ -109,7 +109,7 @@ class _Output:
 
 
 def _gunzip(raw: bytes, limit: int) -> bytes:
-    out = _Output(Codec.GZIP, limit)
+    out = _CodecOutput(Codec.GZIP, limit)
     at = 0
     while at == 0 or _another_member(raw, at):
         at = _gunzip_member(raw, at, out)
@@ -128,7 +128,7 @@ def _another_member(raw: bytes, at: int) -> bool:
     return len(raw) - at > 18 and raw[at : at + 3] == b"\x1f\x8b\x08"
 
 
-def _gunzip_member(raw: bytes, at: int, out: _Output) -> int:
+def _gunzip_member(raw: bytes, at: int, out: _CodecOutput) -> int:
     inflater = zlib.decompressobj(wbits=31)
     pending = b""
     while not inflater.eof:
@@ -146,7 +146,7 @@ def _gunzip_member(raw: bytes, at: int, out: _Output) -> int:
 
 
 def _unsnappy(raw: bytes, limit: int) -> bytes:
-    out = _Output(Codec.SNAPPY, limit)
+    out = _CodecOutput(Codec.SNAPPY, limit)
     if len(raw) < 16 or not raw.startswith(_XERIAL_MAGIC):
         out.add(_snappy_block(raw, 0, out))
         return bytes(out.data)
@@ -163,7 +163,7 @@ def _unsnappy(raw: bytes, limit: int) -> bytes:
     return bytes(out.data)
 
 
-def _snappy_block(block: bytes, at: int, out: _Output) -> bytes:
+def _snappy_block(block: bytes, at: int, out: _CodecOutput) -> bytes:
     snappy = _library("snappy.snappy")  # without the command line's imports
 
     size = shift = 0
@@ -193,7 +193,7 @@ def _unlz4(raw: bytes, limit: int, *, check_header: bool = True) -> bytes:
     plain = _plain_lz4(raw, limit)
     if plain is not None:
         return plain
-    out = _Output(Codec.LZ4, limit)
+    out = _CodecOutput(Codec.LZ4, limit)
     if len(raw) < 7 or not raw.startswith(_LZ4_MAGIC):
         raise out.corrupt(0, "an LZ4 frame", raw[:4].hex() or "nothing")
     flags, at = _lz4_header(raw, out, check_header)
@@ -229,7 +229,7 @@ def _lone_lz4_block(block: bytes) -> bytes | None:
         return None
 
 
-def _lz4_header(raw: bytes, out: _Output, check: bool) -> tuple[int, int]:
+def _lz4_header(raw: bytes, out: _CodecOutput, check: bool) -> tuple[int, int]:
     flags, descriptor = raw[4], raw[5]
     end = 14 if flags & 0x08 else 6  # the optional content size is skipped, as Kafka does
     if flags >> 6 != 1 or flags & 0x03 or descriptor & 0x8F or not 4 <= descriptor >> 4 <= 7:
@@ -242,7 +242,7 @@ def _lz4_header(raw: bytes, out: _Output, check: bool) -> tuple[int, int]:
     return flags << 8 | descriptor, end + 1
 
 
-def _lz4_block(raw: bytes, at: int, flags: int, out: _Output) -> tuple[bytes | None, int]:
+def _lz4_block(raw: bytes, at: int, flags: int, out: _CodecOutput) -> tuple[bytes | None, int]:
     """One block and where the next begins; None for the end mark."""
     if len(raw) - at < 4:
         raise out.corrupt(at, "a block size", "the end")
@@ -265,7 +265,7 @@ def _lz4_block(raw: bytes, at: int, flags: int, out: _Output) -> tuple[bytes | N
     return block, at
 
 
-def _lz4_inflate(block: bytes, at: int, largest: int, flags: int, out: _Output) -> bytes:
+def _lz4_inflate(block: bytes, at: int, largest: int, flags: int, out: _CodecOutput) -> bytes:
     block_codec = _library("lz4.block")
     options: dict[str, Any] = {}
     if not flags & 0x2000:  # linked blocks: a broker refuses them, liblz4 reads them
@@ -342,7 +342,7 @@ def _zstd(data: bytes, level: int) -> bytes:
 def _unzstd(raw: bytes, limit: int) -> bytes:
     import zstandard
 
-    out = _Output(Codec.ZSTD, limit)
+    out = _CodecOutput(Codec.ZSTD, limit)
     at = 0
     while at < len(raw):
         if (skipped := _skippable_frame(raw, at)) is not None:
@@ -368,7 +368,7 @@ def _zstd_decompressor() -> Any:
     return zstandard.ZstdDecompressor()
 
 
-def _unzstd_frame(raw: bytes, at: int, out: _Output, zstandard: Any) -> int:
+def _unzstd_frame(raw: bytes, at: int, out: _CodecOutput, zstandard: Any) -> int:
     inflater = _zstd_decompressor().decompressobj()
     while not inflater.eof:
         piece = raw[at : at + _SLICE]

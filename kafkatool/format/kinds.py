@@ -10,23 +10,21 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafkatool.format import (
-    checkpoint,
-    clean_shutdown,
-    offset_index,
-    partition_metadata,
-    producer_snapshot,
-    properties,
-    quorum_state,
-    time_index,
-    txn_index,
-)
+from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.names import (
     FileState,
     base_offset,
     parse_remote_index_name,
     parse_snapshot_name,
     split_state,
+)
+from kafkatool.format.state import (
+    checkpoint,
+    clean_shutdown,
+    partition_metadata,
+    producer_snapshot,
+    properties,
+    quorum_state,
 )
 
 

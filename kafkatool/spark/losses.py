@@ -17,7 +17,7 @@ from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Source
 from kafkatool.errors import KafkatoolError
-from kafkatool.spark.planning import Found, Stretch
+from kafkatool.spark.planning import FoundSubjects, LogStretch
 
 
 class OnDamage(StrEnum):
@@ -36,7 +36,7 @@ class DamageMet(KafkatoolError):
     """A log is damaged, and damage was to be an error."""
 
 
-def need_all(found: Found, fails_on_loss: bool) -> None:
+def need_all(found: FoundSubjects, fails_on_loss: bool) -> None:
     """Raise DataLoss where something that was named cannot be read by whoever plans."""
     if found.unread and fails_on_loss:
         more = f" and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
@@ -61,7 +61,7 @@ def need_directory(path: str) -> None:
         )
 
 
-def is_there(stretch: Stretch) -> bool:
+def is_there(stretch: LogStretch) -> bool:
     """Return whether a planned log can be opened; False where only that segment is gone.
 
     Raises DataLoss where its directory is gone too, or the log is not the one that was planned.
@@ -81,7 +81,7 @@ def is_there(stretch: Stretch) -> bool:
     return True
 
 
-def settled(damage: Damage, source: Source, stretch: Stretch) -> Damage:
+def settled(damage: Damage, source: Source, stretch: LogStretch) -> Damage:
     """Return the same damage, or a note where a log still grows, or has room reserved behind its end."""
     damage = in_flight(damage, source, stretch.path)
     is_tail = damage.end_position == source.size_hint and stretch.state == "active"
@@ -92,7 +92,7 @@ def settled(damage: Damage, source: Source, stretch: Stretch) -> Damage:
     return damage
 
 
-def concerns(damage: Damage, stretch: Stretch) -> bool:
+def concerns(damage: Damage, stretch: LogStretch) -> bool:
     """Return whether offsets are at stake that a stream asked for; all are where nothing narrower was."""
     if stretch.to_offset is None or stretch.from_offset is None:
         return True
@@ -101,7 +101,7 @@ def concerns(damage: Damage, stretch: Stretch) -> bool:
     return not (is_before or is_behind)
 
 
-def damage_met(damage: Damage, stretch: Stretch) -> DamageMet:
+def damage_met(damage: Damage, stretch: LogStretch) -> DamageMet:
     """Return what to raise for damage."""
     return DamageMet(
         f"{stretch.path} at byte {damage.position} on host {socket.gethostname()}: {damage.kind}: "

@@ -11,20 +11,20 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from kafkatool.spark.planning import Stretch
+from kafkatool.spark.planning import LogStretch
 from kafkatool.spark.schemas import Granularity
 
 
-def write_plan(directory: str, granularity: Granularity, packs: Iterable[list[Stretch]]) -> None:
+def write_plan(directory: str, granularity: Granularity, packs: Iterable[list[LogStretch]]) -> None:
     """Add one plan to a directory."""
     path = Path(directory, str(granularity), f"{uuid.uuid4().hex}.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps([asdict(stretch) for pack in packs for stretch in pack]))
 
 
-def read_plan(directory: str) -> list[Stretch]:
+def read_plan(directory: str) -> list[LogStretch]:
     """Return what was planned, here and below: every stretch once."""
-    found: dict[Stretch, None] = {}
+    found: dict[LogStretch, None] = {}
     for path in sorted(Path(directory).rglob("*.json")):
-        found |= dict.fromkeys(Stretch(**row) for row in json.loads(path.read_text()))
+        found |= dict.fromkeys(LogStretch(**row) for row in json.loads(path.read_text()))
     return list(found)

@@ -27,7 +27,7 @@ _UNBOUNDED = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogStretch:
     """A part of one log, and where it stands."""
 
     root: str
@@ -70,7 +70,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundSubjects:
     subjects: list[tuple[str, Subject]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What could not be read, or is malformed."""
@@ -78,9 +78,9 @@ class Found:
     """The first of the two only."""
 
 
-def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None = None) -> Found:
+def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None = None) -> FoundSubjects:
     """Every partition under these roots, with the name of its root. Raises UsageError."""
-    found = Found()
+    found = FoundSubjects()
     roots = read_roots(paths, found.unread)
     found.problems += found.unread
     for root in roots:
@@ -101,9 +101,9 @@ def segments_of(subject: Subject) -> list[Segment]:
 
 def plan(
     subjects: Iterable[tuple[str, Subject]], wanted: Wanted, guest: Guest, split_size: int = SPLIT_SIZE
-) -> list[list[Stretch]]:
+) -> list[list[LogStretch]]:
     """The tasks of a read."""
-    stretches: list[Stretch] = []
+    stretches: list[LogStretch] = []
     for root, subject in subjects:
         partition = subject.partition
         if wanted.has_partition(root, partition.topic, partition.partition):
@@ -113,7 +113,7 @@ def plan(
 
 def _of_partition(
     root: str, subject: Subject, wanted: Wanted, guest: Guest, split_size: int
-) -> Iterator[Stretch]:
+) -> Iterator[LogStretch]:
     segments = segments_of(subject)
     ends = [*(segment.base_offset for segment in segments[1:]), _UNBOUNDED]
     for segment, end in zip(segments, ends, strict=True):
@@ -124,11 +124,11 @@ def _of_partition(
 
 def _of_segment(
     root: str, subject: Subject, segment: Segment, wanted: Wanted, guest: Guest, split_size: int
-) -> Iterator[Stretch]:
+) -> Iterator[LogStretch]:
     log, partition = segment.log, subject.partition
     assert log is not None
     for start, end in _cuts(segment, wanted, guest, split_size):
-        yield Stretch(
+        yield LogStretch(
             root,
             partition.topic,
             partition.partition,
@@ -245,9 +245,9 @@ def first_offset(batch: Batch) -> int:
     return batch.header.base_offset if isinstance(batch.header, BatchHeader) else batch.header.offset
 
 
-def packed(stretches: Iterable[Stretch], split_size: int) -> Iterator[list[Stretch]]:
+def packed(stretches: Iterable[LogStretch], split_size: int) -> Iterator[list[LogStretch]]:
     """Neighbours together, as much as makes a task."""
-    pack: list[Stretch] = []
+    pack: list[LogStretch] = []
     size = 0
     for stretch in stretches:
         length = stretch.end - stretch.start

@@ -78,7 +78,7 @@ def refuse_unsafe(spark: Any, query: str, views: Collection[str], functions: Col
     Raises UsageError and Spark's own errors for a query that cannot be. The views must be
     there, and may be empty: nothing is run.
     """
-    judge = _Judge(spark, {*views}, SCALAR | {*functions})
+    judge = _QueryJudge(spark, {*views}, SCALAR | {*functions})
     parsed = parsed_plan(spark, query)
     judge.judge(parsed)
     judge.judge(analysed_plan(spark, parsed))
@@ -96,7 +96,7 @@ def analysed_plan(spark: Any, parsed: Any) -> Any:
     return spark._jsparkSession.sessionState().executePlan(parsed, run_nothing).analyzed()
 
 
-class _Judge:
+class _QueryJudge:
     def __init__(self, spark: Any, views: set[str], functions: Collection[str]) -> None:
         self._catalog = spark.catalog
         self._gateway = spark.sparkContext._gateway

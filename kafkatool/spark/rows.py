@@ -30,9 +30,9 @@ from kafkatool.engine.records.arrow_rows import (
     known,
     timestamp_types,
 )
-from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
-from kafkatool.engine.records.subject import Limits, Subject, logs_of
-from kafkatool.engine.records.visibility import Rule
+from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
+from kafkatool.engine.records.subject import ReadLimits, Subject, logs_of
+from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import (
@@ -45,7 +45,7 @@ from kafkatool.spark.losses import (
     note,
     settled,
 )
-from kafkatool.spark.planning import Stretch
+from kafkatool.spark.planning import LogStretch
 from kafkatool.spark.schemas import LISTED, TYPES, Granularity, arrow_schema
 from kafkatool.spark.workers import settle_in
 
@@ -69,7 +69,7 @@ class RowReader:
     only_damage: bool = False
     """Leave out all rows without an error."""
 
-    def read(self, stretches: Iterable[Stretch]) -> Iterator[Any]:
+    def read(self, stretches: Iterable[LogStretch]) -> Iterator[Any]:
         """Yield Arrow batches. Raises DataLoss for what is not there, and DamageMet if that is asked."""
         settle_in()
         schema = arrow_schema(self.granularity, self.names)
@@ -88,7 +88,7 @@ class RowReader:
         """Whether no log has to be opened."""
         return self.granularity is Granularity.SEGMENTS and set(self.names) <= LISTED.keys()
 
-    def _can_read(self, stretch: Stretch) -> bool:
+    def _can_read(self, stretch: LogStretch) -> bool:
         """Return whether a log is there; notes one that a broker has deleted. Raises DataLoss."""
         if self._is_listing:
             return True
@@ -103,7 +103,7 @@ class RowReader:
         # A segment that is gone is a row with an error.
         return self.granularity is Granularity.SEGMENTS or exists(stretch.path)
 
-    def _damaged(self, stretch: Stretch, damage: Damage) -> Iterator[tuple[dict[str, Any], int]]:
+    def _damaged(self, stretch: LogStretch, damage: Damage) -> Iterator[tuple[dict[str, Any], int]]:
         """What is asked for in the place of damage: a row, nothing, or DamageMet."""
         if damage.severity is Severity.NOTE or not concerns(damage, stretch):
             return
@@ -113,7 +113,7 @@ class RowReader:
             make = record_damage_arrays if self.granularity is Granularity.RECORDS else damage_arrays
             yield make(damage, self.names), 1
 
-    def _batch(self, stretch: Stretch, arrays: dict[str, Any], count: int, schema: Any) -> Any:
+    def _batch(self, stretch: LogStretch, arrays: dict[str, Any], count: int, schema: Any) -> Any:
         columns = []
         for name in self.names:
             if name in arrays:
@@ -125,7 +125,7 @@ class RowReader:
 
     # --- segments -----------------------------------------------------------------------------------------
 
-    def _segment(self, stretch: Stretch) -> Iterator[tuple[dict[str, Any], int]]:
+    def _segment(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         if stretch.start:
             return  # a row a segment, however it is cut
         if self._is_listing:
@@ -151,7 +151,7 @@ class RowReader:
 
     # --- batches ------------------------------------------------------------------------------------------
 
-    def _batches(self, stretch: Stretch) -> Iterator[tuple[dict[str, Any], int]]:
+    def _batches(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         try:
             with open_source(stretch.path, replace(self.guest)) as source:
                 for found in walk_batches(source, stretch.start, stretch.end):
@@ -168,7 +168,7 @@ class RowReader:
 
     # --- records ------------------------------------------------------------------------------------------
 
-    def _records(self, stretch: Stretch) -> Iterator[tuple[dict[str, Any], int]]:
+    def _records(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         said: list[str] = []
         failed: list[str] = []
         hidden = 0
@@ -177,7 +177,7 @@ class RowReader:
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
             takes = self._takes(piece, stretch)
-            hidden += int(np.count_nonzero(takes & (piece.judged.rule == Rule.UNKNOWN)))
+            hidden += int(np.count_nonzero(takes & (piece.judged.rule == VisibilityRule.UNKNOWN)))
             rows = self._shown(piece, takes)
             if not self.only_damage:
                 yield self._record_arrays(piece, rows), len(rows)
@@ -190,7 +190,7 @@ class RowReader:
         if said:
             self._can_read(stretch)
 
-    def _pieces(self, stretch: Stretch, said: list[str], failed: list[str]) -> Iterator[Piece | Bad]:
+    def _pieces(self, stretch: LogStretch, said: list[str], failed: list[str]) -> Iterator[RecordPiece | Bad]:
         """What lies in a stretch; what is said of its log, and why it cannot be opened."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
@@ -221,7 +221,7 @@ class RowReader:
             if int(positions[-1]) >= stretch.end:
                 return
 
-    def _takes(self, piece: Piece, stretch: Stretch) -> NDArray[np.bool_]:
+    def _takes(self, piece: RecordPiece, stretch: LogStretch) -> NDArray[np.bool_]:
         columns = piece.columns
         takes: NDArray[np.bool_] = (columns.batches.position < stretch.end)[columns.batch]
         if stretch.from_offset is not None:
@@ -230,11 +230,13 @@ class RowReader:
             takes &= columns.offset < stretch.to_offset
         return takes
 
-    def _shown(self, piece: Piece, takes: NDArray[np.bool_]) -> Rows:
-        shown: Rows = np.flatnonzero(takes if self.show_all else takes & (piece.judged.rule == Rule.SHOWN))
+    def _shown(self, piece: RecordPiece, takes: NDArray[np.bool_]) -> Rows:
+        shown: Rows = np.flatnonzero(
+            takes if self.show_all else takes & (piece.judged.rule == VisibilityRule.SHOWN)
+        )
         return shown
 
-    def _record_arrays(self, piece: Piece, rows: Rows) -> dict[str, Any]:
+    def _record_arrays(self, piece: RecordPiece, rows: Rows) -> dict[str, Any]:
         return {name: _RECORD_MAKERS[name](piece, rows) for name in self.names if name in _RECORD_MAKERS}
 
 
@@ -254,7 +256,7 @@ def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
     return take
 
 
-def _damage_of(bad: Bad, stretch: Stretch) -> Damage:
+def _damage_of(bad: Bad, stretch: LogStretch) -> Damage:
     if bad.damage is not None:
         return settled(bad.damage, bad.source, stretch)
     assert bad.batch is not None
@@ -263,7 +265,7 @@ def _damage_of(bad: Bad, stretch: Stretch) -> Damage:
     return replace(damage, first_offset=first_offset(header), last_offset=header.last_offset)
 
 
-def _unreadable(stretch: Stretch, message: str) -> Damage:
+def _unreadable(stretch: LogStretch, message: str) -> Damage:
     return Damage(FindingClass.UNREADABLE, stretch.start, stretch.end, "bytes", "none", message)
 
 
@@ -278,7 +280,7 @@ def record_damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]
     return {name: pa.array([known.get(name)], types[name]) for name in names if name not in LISTED}
 
 
-def add_up(stretch: Stretch, guest: Guest) -> LogStats:
+def add_up(stretch: LogStretch, guest: Guest) -> LogStats:
     """The numbers of a whole segment, by the job of `stats`."""
     whole = Split(stretch.path, 0, stretch.size, stretch.size)
     job = StatsJob(0, is_active=stretch.state == "active", guest=guest)
@@ -291,17 +293,17 @@ def _partition(directory: str) -> Partition:
     return read_partition(directory, [], Guest())
 
 
-def _subject(stretch: Stretch) -> Subject:
+def _subject(stretch: LogStretch) -> Subject:
     """The partition as a task sees it: limits are those of the plan."""
     partition = _partition(stretch.directory)
     if all(one.log is None or one.log.path != stretch.path for one in partition.live_segments):
         _partition.cache_clear()  # rolled since
         partition = _partition(stretch.directory)
-    limits = Limits(stretch.high_watermark, stretch.log_start)
+    limits = ReadLimits(stretch.high_watermark, stretch.log_start)
     return Subject(NamedPartition(partition, stretch.log_start, None), "", limits)
 
 
-def _listed(stretch: Stretch, name: str) -> object:
+def _listed(stretch: LogStretch, name: str) -> object:
     return stretch.path if name == "file" else getattr(stretch, name)
 
 
@@ -322,7 +324,7 @@ def _bounded(batch: Any) -> Iterator[Any]:
 
 
 def _by_batch(field_name: str, kind: Any) -> Any:
-    def make(piece: Piece, rows: Rows) -> Any:
+    def make(piece: RecordPiece, rows: Rows) -> Any:
         batches = piece.columns.batches
         number = piece.columns.batch[rows]
         return known(getattr(batches, field_name)[number], (batches.magic == 2)[number], kind)
@@ -330,7 +332,7 @@ def _by_batch(field_name: str, kind: Any) -> Any:
     return make
 
 
-def _times(piece: Piece, rows: Rows) -> Any:
+def _times(piece: RecordPiece, rows: Rows) -> Any:
     times = piece.columns.timestamp_ms[rows]
     is_known = (times >= 0) & (times <= _MOST_MS)
     return pa.array(np.where(is_known, times, 0) * 1000, pa.timestamp("us", tz="UTC"), mask=~is_known)
@@ -340,7 +342,7 @@ def _words(numbers: Any, words: list[str]) -> Any:
     return pa.array(words, pa.string()).take(pa.array(numbers))
 
 
-def _sequences(piece: Piece, rows: Rows) -> Any:
+def _sequences(piece: RecordPiece, rows: Rows) -> Any:
     is_current = (piece.columns.batches.magic == 2)[piece.columns.batch[rows]]
     return known(piece.columns.sequence[rows], is_current, pa.int32())
 

@@ -49,7 +49,7 @@ from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.errors import UsageError, unknown_word
 from kafkatool.spark.losses import OnDamage, need_all
 from kafkatool.spark.plan_files import read_plan, write_plan
-from kafkatool.spark.planning import Stretch, Wanted, find_subjects, packed, plan
+from kafkatool.spark.planning import LogStretch, Wanted, find_subjects, packed, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import TYPES, Granularity, ddl
 from kafkatool.spark.tasks import Stretches
@@ -210,8 +210,8 @@ class LogReader(DataSourceReader):
             yield from self.rows.read(partition.stretches)
 
 
-def _spread(pack: list[Stretch], size: int) -> Iterator[list[Stretch]]:
-    part: list[Stretch] = []
+def _spread(pack: list[LogStretch], size: int) -> Iterator[list[LogStretch]]:
+    part: list[LogStretch] = []
     for stretch in pack:
         if part and sum(one.size for one in part) + stretch.size > size:
             yield part

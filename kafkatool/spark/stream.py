@@ -26,7 +26,7 @@ from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.engine.records.visibility import LOG_END
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import DataLoss, need_all
-from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
+from kafkatool.spark.planning import LogStretch, Wanted, find_subjects, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import Granularity
 from kafkatool.spark.tasks import Stretches
@@ -172,6 +172,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"options": self.options, "rows": self.rows, "_growing": {}, "_until": None}
 
 
-def _within(stretch: Stretch, first: int, behind: int) -> Stretch:
+def _within(stretch: LogStretch, first: int, behind: int) -> LogStretch:
     # What was decided when the offsets were told stays decided.
     return replace(stretch, from_offset=first, to_offset=behind, high_watermark=LOG_END)

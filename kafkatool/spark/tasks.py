@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from kafkatool.spark.planning import Stretch
+from kafkatool.spark.planning import LogStretch
 
 
 @dataclass
 class Stretches(InputPartition):
     """Some stretches of logs, read one after another."""
 
-    stretches: list[Stretch]
+    stretches: list[LogStretch]

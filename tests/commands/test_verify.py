@@ -21,7 +21,7 @@ from kafkatool.engine.jobs.worker_pool import Workers, workers
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.rechecking import DAY_MS, Recheck
 from kafkatool.engine.verify.state_file import TAIL, Scrub
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition
@@ -249,7 +249,7 @@ def test_a_state_that_cannot_be_saved_at_the_end_hides_no_finding(log_dir: Path,
     flip(log_of(log_dir, 0), 100)
     scrub = Scrub(str(state), Recheck(time.time_ns() // 1_000_000), deep=False)
     shutil.rmtree(state.parent)
-    check = Verification(expand([str(log_dir)]).targets, Request(), scrub)
+    check = Verification(expand([str(log_dir)]).targets, VerifyRequest(), scrub)
     with workers(1) as pool:
         assert len(list(check.findings(pool))) == 1
     [failure] = check.summary.failures
@@ -280,7 +280,7 @@ def test_a_state_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
 def test_two_runs_with_one_state_lose_nothing_of_each_other(log_dir: Path, state: Path) -> None:
     write_partition(log_dir / "other-0", segments=4)
     scrub = Scrub(str(state), Recheck(time.time_ns() // 1_000_000), deep=False)
-    check = Verification(expand([str(log_dir / "orders-0")]).targets, Request(), scrub)
+    check = Verification(expand([str(log_dir / "orders-0")]).targets, VerifyRequest(), scrub)
     summary("--state", state, log_dir / "other-0")  # begins later and ends earlier
     with workers(1) as pool:
         assert list(check.findings(pool)) == []
@@ -422,7 +422,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, state: Path) ->
 
 def test_what_was_found_before_an_interrupt_is_in_the_table(log_dir: Path) -> None:
     flip(log_of(log_dir, 1), 100)
-    check = Verification(expand([str(log_dir)]).targets, Request())
+    check = Verification(expand([str(log_dir)]).targets, VerifyRequest())
 
     def interrupted(pool: Workers) -> Iterator[Finding]:
         yield from check.findings(pool)

@@ -9,7 +9,7 @@ from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.verify.finding import Finding
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
@@ -170,7 +170,7 @@ def findings(
     *paths: Path, jobs: int = 1, least: Severity = Severity.DEGRADED, **options: object
 ) -> list[Finding]:
     """What verify finds, from this severity on."""
-    run = Verification(expand([str(path) for path in paths]).targets, Request(**options))  # type: ignore[arg-type]
+    run = Verification(expand([str(path) for path in paths]).targets, VerifyRequest(**options))  # type: ignore[arg-type]
     with workers(jobs) as pool:
         return [finding for finding in run.findings(pool) if finding.damage.severity >= least]
 

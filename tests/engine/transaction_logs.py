@@ -9,10 +9,10 @@ from pathlib import Path
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import directory_target
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.records.fates import Fate
+from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import Bad, RecordStream
 from kafkatool.engine.records.subject import Subject, subjects_of
-from kafkatool.engine.records.visibility import Rule
+from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.schema.control import write_end_marker
@@ -110,8 +110,8 @@ def judged(stream: RecordStream) -> dict[int, tuple[str, str]]:
         if isinstance(piece, Bad):
             continue
         for row, offset in enumerate(piece.columns.offset.tolist()):
-            rule = Rule(int(piece.judged.rule[row])).label
-            fate = Fate(int(piece.judged.fate[piece.columns.batch[row]])).label
+            rule = VisibilityRule(int(piece.judged.rule[row])).label
+            fate = TransactionFate(int(piece.judged.fate[piece.columns.batch[row]])).label
             found[offset] = rule, fate
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.batches.scan import Run, scan_runs
+from kafkatool.engine.batches.scan import BatchRun, scan_runs
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import columns
@@ -80,7 +80,7 @@ def test_columns_of_what_brokers_wrote_are_the_records(log: Path) -> None:
     decoder = RecordDecoder()
     with open_source(log, Guest(cache_keep=True)) as source:
         for run in scan_runs(source):
-            if isinstance(run, Run):
+            if isinstance(run, BatchRun):
                 place = run.window, run.start, run.end, run.position
                 assert list(decoded(decoder, *place)) == list(expected(*place))
 
@@ -89,7 +89,7 @@ def test_columns_of_what_brokers_wrote_are_the_records(log: Path) -> None:
 def test_columns_of_batches_are_their_headers(log: Path) -> None:
     with open_source(log, Guest(cache_keep=True)) as source:
         for run in scan_runs(source):
-            if isinstance(run, Run):
+            if isinstance(run, BatchRun):
                 found = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
                 rows = [tuple(map(int, row)) for row in zip(*found, strict=True)]
                 batches = list(run.batches())

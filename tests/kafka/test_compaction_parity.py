@@ -13,7 +13,7 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.compaction.cleanable_log import open_cleanable
 from kafkatool.engine.compaction.cleaner import Cleaning
-from kafkatool.engine.compaction.passes import Work, compact
+from kafkatool.engine.compaction.passes import PassWork, compact
 from kafkatool.engine.files.disk import Disk
 from kafkatool.format.batch import Codec
 from kafkatool.format.legacy import write_message, write_wrapper
@@ -156,7 +156,7 @@ def test_a_broker_that_starts_in_the_middle_of_a_swap_finds_the_old_log_or_the_n
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     log = open_cleanable(str(source), now_ms=now_ms)
     how = Cleaning(config, now_ms, 1000)
-    done = compact(log, None, how, Work(Disk(), str(tmp_path), "swapped-0"), 1)
+    done = compact(log, None, how, PassWork(Disk(), str(tmp_path), "swapped-0"), 1)
     assert len(done.written) > 1
     crashes = {one.files: one for one in crashed_swaps(done, source, "swapped", tmp_path)}
     assert 20 < len(crashes) < MOST_CRASHES

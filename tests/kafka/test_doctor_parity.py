@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from kafkatool.engine.doctor.brokers import find_brokers
-from kafkatool.engine.doctor.examination import Asked, examine
+from kafkatool.engine.doctor.examination import DoctorRequest, examine
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.state.checkpoint import (
@@ -276,7 +276,7 @@ def test_a_lost_owner_comes_back_with_its_old_id_and_every_record(stopped: Stopp
 def lost_by_partition(configuration: str) -> dict[str, int]:
     guest = Guest(cache_keep=True)
     (broker,) = find_brokers([configuration], [], guest)
-    losses = examine(broker, Asked(now_ms=0, guest=guest)).chart.losses
+    losses = examine(broker, DoctorRequest(now_ms=0, guest=guest)).chart.losses
     return {loss.partition: loss.offsets for loss in losses}
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.broker import refusals
-from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
@@ -277,7 +277,7 @@ def write_our_log(log: Log) -> None:
                 producer_epoch=0,
                 attributes=TRANSACTIONAL_MASK | CONTROL_MASK,
             )
-            log.append_as_leader(end, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+            log.append_as_leader(end, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
 
 def test_a_broker_serves_what_we_wrote_and_has_nothing_to_say(broker: Broker, tmp_path: Path) -> None:

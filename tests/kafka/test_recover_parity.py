@@ -17,7 +17,7 @@ import pytest
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import find_brokers
-from kafkatool.engine.doctor.examination import Asked, examine
+from kafkatool.engine.doctor.examination import DoctorRequest, examine
 from kafkatool.engine.doctor.symptoms import Loss
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
@@ -288,7 +288,7 @@ def outcomes(killed: Broker) -> Outcomes:
 def losses(log_dir: Path) -> dict[str, Loss]:
     """What `doctor` says that each partition loses."""
     (broker,) = find_brokers([], [LogDirTarget(str(log_dir))], GUEST)
-    found = examine(broker, Asked(now_ms=0, guest=GUEST))
+    found = examine(broker, DoctorRequest(now_ms=0, guest=GUEST))
     return {loss.partition: loss for loss in found.chart.losses}
 
 

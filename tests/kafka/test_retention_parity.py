@@ -27,8 +27,8 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
-from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
-from kafkatool.engine.retention.rules import Decision, Rule
+from kafkatool.engine.retention.logs import JudgedLog, Judging, copied_of, judge
+from kafkatool.engine.retention.rules import Decision, RetentionRule
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import Release
@@ -163,14 +163,14 @@ def read_sources(log_dirs: list[Path], broker: Broker) -> Sources:
     )
 
 
-def foretell(copy: Path, sources: Sources) -> dict[str, Judged]:
+def foretell(copy: Path, sources: Sources) -> dict[str, JudgedLog]:
     log_dir = read_log_dir(str(copy), GUEST)
     how = Judging(time.time_ns() // 1_000_000)
     asked = [one for one in log_dir.partitions if one.state is PartitionState.ACTIVE]
     return {one.directory: judge(one, log_dir, sources, how, GUEST) for one in asked}
 
 
-def left_of(judged: Judged) -> set[str]:
+def left_of(judged: JudgedLog) -> set[str]:
     bases = [one.segment.base_offset for one in judged.outcome.verdicts if one.decision is Decision.KEEP]
     bases += [] if judged.outcome.rolls_at is None else [judged.outcome.rolls_at]
     return {f"{base:020d}.log" for base in bases}
@@ -234,7 +234,9 @@ def fill(broker: Broker, workloads: list[Workload]) -> None:
         send(broker, topic, old)
 
 
-def compare(broker: Broker, copy: Path, foretold: dict[str, Judged], *, was_clean: bool) -> set[Rule]:
+def compare(
+    broker: Broker, copy: Path, foretold: dict[str, JudgedLog], *, was_clean: bool
+) -> set[RetentionRule]:
     """What the broker left and what was foretold; the rules that were seen."""
     seen = set()
     for directory, judged in foretold.items():
@@ -259,7 +261,7 @@ def compare(broker: Broker, copy: Path, foretold: dict[str, Judged], *, was_clea
     return seen
 
 
-def run(version: str, seeds: range, copy: Path, *, was_clean: bool, serve: bool = True) -> set[Rule]:
+def run(version: str, seeds: range, copy: Path, *, was_clean: bool, serve: bool = True) -> set[RetentionRule]:
     peers.require_kafka(version)
     with Broker(version, HELD_OFF if was_clean else BEFORE_A_KILL) as broker:
         if not was_clean:
@@ -285,7 +287,7 @@ def run(version: str, seeds: range, copy: Path, *, was_clean: bool, serve: bool 
         return seen
 
 
-def serve_what_is_left(broker: Broker, copy: Path, foretold: dict[str, Judged]) -> None:
+def serve_what_is_left(broker: Broker, copy: Path, foretold: dict[str, JudgedLog]) -> None:
     """A broker takes what --apply left, and serves it from where the log begins now."""
     broker.stop()
     shutil.rmtree(broker.log_dir)
@@ -303,7 +305,14 @@ def serve_what_is_left(broker: Broker, copy: Path, foretold: dict[str, Judged]) 
 @pytest.mark.parametrize("version", [peers.NEWEST, pytest.param(peers.OLDEST, marks=pytest.mark.soak)])
 def test_a_broker_deletes_what_was_foretold_after_a_clean_stop(version: str, tmp_path: Path) -> None:
     seen = run(version, range(24), tmp_path / "copy", was_clean=True, serve=version == peers.NEWEST)
-    assert {Rule.START_OFFSET, Rule.SIZE, Rule.TIME, Rule.ACTIVE, Rule.AFTER_KEPT, Rule.POLICY} <= seen
+    assert {
+        RetentionRule.START_OFFSET,
+        RetentionRule.SIZE,
+        RetentionRule.TIME,
+        RetentionRule.ACTIVE,
+        RetentionRule.AFTER_KEPT,
+        RetentionRule.POLICY,
+    } <= seen
 
 
 @pytest.mark.soak
@@ -365,7 +374,7 @@ def test_leaders_and_followers_delete_what_was_foretold_of_each(tmp_path: Path) 
         for node in cluster.nodes.values():
             wait_for_checkpoints(node, (one.topic for one in workloads))
         cluster.stop()
-        told: dict[int, dict[Path, Judged]] = {}
+        told: dict[int, dict[Path, JudgedLog]] = {}
         for number, node in cluster.nodes.items():
             copies = {path: tmp_path / f"{number}-{path.name}" for path in node.log_dirs}
             for path, copy in copies.items():

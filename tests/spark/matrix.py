@@ -21,9 +21,8 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.stats.grouping import By
-from kafkatool.engine.stats.statistics import Request as StatsRequest
-from kafkatool.engine.stats.statistics import Statistics
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.stats.statistics import Statistics, StatsRequest
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from tests.cli import run
 from tests.log_dirs import read_tree
 
@@ -35,7 +34,7 @@ SIZES = (64 << 10, DEEP, 1 << 20, SPLIT_SIZE, None)
 
 
 def verified(directory: Path, pool: Workers, split_size: int | None, *, deep: bool) -> tuple[list[Any], Any]:
-    run = Verification(expand([str(directory)]).targets, Request(deep=deep, split_size=split_size))
+    run = Verification(expand([str(directory)]).targets, VerifyRequest(deep=deep, split_size=split_size))
     return list(run.findings(pool)), replace(run.summary)
 
 

@@ -14,7 +14,7 @@ import pytest
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split
 from kafkatool.engine.jobs.worker_pool import Pending, Workers, workers
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.errors import KafkatoolError
 from kafkatool.spark.workers import SparkWorkers
 from tests.cli import Run, run
@@ -165,7 +165,7 @@ def test_a_task_that_fails_names_its_file_and_bytes(spark: Any, tmp_path: Path) 
 
 def test_progress_is_told_and_ends_at_all_of_it(spark: Any, good: Path) -> None:
     told: list[int] = []
-    run = Verification(expand([str(good)]).targets, Request(split_size=256 << 10))
+    run = Verification(expand([str(good)]).targets, VerifyRequest(split_size=256 << 10))
     with SparkWorkers(spark, told.append) as pool:
         assert not [one for one in run.findings(pool) if one.damage.severity]
     assert sum(told) == run.size

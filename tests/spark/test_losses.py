@@ -19,7 +19,7 @@ from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.spark.losses import DamageMet, DataLoss, OnDamage
-from kafkatool.spark.planning import Stretch, Wanted, find_subjects, plan
+from kafkatool.spark.planning import LogStretch, Wanted, find_subjects, plan
 from kafkatool.spark.rows import RowReader
 from kafkatool.spark.schemas import TYPES, Granularity
 from kafkatool.spark.source import KafkaLogSource
@@ -37,12 +37,12 @@ def users(good: Path, tmp_path: Path) -> Path:
     return shutil.copytree(good / "users-0", tmp_path / "data" / "users-0")
 
 
-def planned(*paths: Path) -> list[Stretch]:
+def planned(*paths: Path) -> list[LogStretch]:
     subjects = find_subjects([str(path) for path in paths], Guest()).subjects
     return [stretch for pack in plan(subjects, Wanted(), Guest()) for stretch in pack]
 
 
-def read(stretches: list[Stretch], granularity: Granularity, **how: Any) -> list[dict[str, Any]]:
+def read(stretches: list[LogStretch], granularity: Granularity, **how: Any) -> list[dict[str, Any]]:
     reader = RowReader(granularity, list(TYPES[granularity]), **how)
     return [row for batch in reader.read(stretches) for row in batch.to_pylist()]
 

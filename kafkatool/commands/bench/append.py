@@ -16,10 +16,10 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.screen.render import Talk
-    from kafkatool.engine.bench.append import Limit, Sample, Written
+    from kafkatool.engine.bench.append import Limit, Sample, WrittenLogs
     from kafkatool.engine.bench.compare import Metric
     from kafkatool.engine.bench.load import Load
-    from kafkatool.engine.bench.place import Place
+    from kafkatool.engine.bench.place import BenchPlace
 
 EPILOG = epilog(
     {
@@ -200,15 +200,15 @@ def _payload(load: Load) -> bytes | None:
 
 
 def _run(
-    load: Load, place: Place, payload: bytes | None, with_limits: bool, fmt: Format, bench: BenchOptions
+    load: Load, place: BenchPlace, payload: bytes | None, with_limits: bool, fmt: Format, bench: BenchOptions
 ) -> ExitCode:
-    from kafkatool.engine.bench.append import Written, append, limits
+    from kafkatool.engine.bench.append import WrittenLogs, append, limits
 
-    seed, total = 1, Written()
+    seed, total = 1, WrittenLogs()
     samples: list[Sample] = []
     live = _Live(bench.shows_progress)
     for message in append(load, place, payload, seed):
-        if isinstance(message, Written):
+        if isinstance(message, WrittenLogs):
             total = message
         else:
             samples.append(message)
@@ -249,7 +249,7 @@ class _Live:
 # --- numbers ------------------------------------------------------------------------------------------
 
 
-def _metrics(total: Written, samples: list[Sample], bare: list[Limit]) -> list[Metric]:
+def _metrics(total: WrittenLogs, samples: list[Sample], bare: list[Limit]) -> list[Metric]:
     from kafkatool.engine.bench.compare import Metric
 
     seconds = total.seconds or 1e-9
@@ -297,7 +297,7 @@ def _metrics(total: Written, samples: list[Sample], bare: list[Limit]) -> list[M
     return found
 
 
-def _latencies(total: Written, samples: list[Sample]) -> list[Metric]:
+def _latencies(total: WrittenLogs, samples: list[Sample]) -> list[Metric]:
     """An append's time as the writer saw it, and as clients that do not wait for each other would have."""
     from kafkatool.engine.bench.compare import Metric
     from kafkatool.engine.jobs.histogram import PERCENTILES
@@ -314,7 +314,7 @@ def _latencies(total: Written, samples: list[Sample]) -> list[Metric]:
     return found
 
 
-def _tell(total: Written, load: Load, bare: list[Limit], talk: Talk) -> None:
+def _tell(total: WrittenLogs, load: Load, bare: list[Limit], talk: Talk) -> None:
     """What the numbers say in words."""
     if total.stopped:
         talk.warn(f"stopped early: {total.stopped}; the numbers are those of {total.records:,} records")

@@ -11,7 +11,7 @@ from kafkatool.commands.screen.render import Column, Format, Look, rows
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kafkatool.engine.bench.compare import Change
+    from kafkatool.engine.bench.compare import MeasuredChange
 
 EPILOG = epilog(
     {
@@ -64,7 +64,7 @@ def bench_compare(
     raise typer.Exit(ExitCode.OK if found else ExitCode.USAGE)
 
 
-def _row(change: Change, fmt: Format, *, raw: bool) -> dict[str, object]:
+def _row(change: MeasuredChange, fmt: Format, *, raw: bool) -> dict[str, object]:
     from kafkatool.commands.bench.output import number
 
     row: dict[str, object] = {

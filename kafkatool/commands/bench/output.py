@@ -14,7 +14,7 @@ from kafkatool.commands.screen.render import Column, Format, Look, rows, takes_e
 
 if TYPE_CHECKING:
     from kafkatool.engine.bench.compare import Metric
-    from kafkatool.engine.bench.place import Place
+    from kafkatool.engine.bench.place import BenchPlace
 
 DirArg = Annotated[
     str,
@@ -61,7 +61,7 @@ class BenchOptions(TalkOptions):
     def finish(
         self,
         kind: str,
-        place: Place,
+        place: BenchPlace,
         settings: dict[str, Any],
         metrics: Sequence[Metric],
         timeline: Sequence[Any],

@@ -15,7 +15,7 @@ from kafkatool.errors import ExitCode, KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.engine.bench.compare import Metric
-    from kafkatool.engine.bench.place import Place
+    from kafkatool.engine.bench.place import BenchPlace
     from kafkatool.engine.bench.read import ReadResult
 
 EPILOG = epilog(
@@ -84,13 +84,13 @@ def _logs(directory: str) -> list[str]:
     ]
 
 
-def _write(place: Place, size: int) -> None:
-    from kafkatool.engine.bench.append import Written, append
+def _write(place: BenchPlace, size: int) -> None:
+    from kafkatool.engine.bench.append import WrittenLogs, append
     from kafkatool.engine.bench.load import Load
 
     load = Load(num_records=max(1, size // 126), batches_per_append=64)
     for message in append(load, place, None, 1):
-        if isinstance(message, Written) and message.stopped:
+        if isinstance(message, WrittenLogs) and message.stopped:
             raise KafkatoolError(f"{place.path}: {message.stopped}")
 
 

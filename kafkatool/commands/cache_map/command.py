@@ -19,7 +19,7 @@ from kafkatool.commands.line.record_options import LimitOpt
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.rows.cache import View
+    from kafkatool.commands.rows.cache import CacheView
     from kafkatool.engine.directory.targets import Target
 
 EPILOG = epilog(
@@ -83,7 +83,7 @@ def cache_map(
     raise typer.Exit(looking.exit_code())
 
 
-def _watch(looking: Looking, targets: list[Target], view: View, watching: WatchOptions) -> None:
+def _watch(looking: Looking, targets: list[Target], view: CacheView, watching: WatchOptions) -> None:
     from kafkatool.commands.cache_map.show import watch
 
     if looking.fmt in (MapFormat.svg, MapFormat.html):

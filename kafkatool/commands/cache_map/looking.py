@@ -12,7 +12,7 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.screen.render import Talk
-    from kafkatool.engine.cache.planning import Action
+    from kafkatool.engine.cache.planning import CacheAction
     from kafkatool.engine.cache.residents import Notes
     from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
@@ -62,7 +62,7 @@ class Looking:
 
     # --- warm and evict -------------------------------------------------------------------------------
 
-    def change(self, targets: list[Target], action: Action, wanted: CacheChangeOptions) -> None:
+    def change(self, targets: list[Target], action: CacheAction, wanted: CacheChangeOptions) -> None:
         """Show the plan for every partition, or do it."""
         from kafkatool.commands.rows.cache import DONE_COLUMNS, PIECE_COLUMNS
         from kafkatool.commands.screen.render import Format, rows
@@ -77,7 +77,7 @@ class Looking:
             self.talk.note("nothing is changed: --apply does it")
 
     def _changes(
-        self, targets: list[Target], action: Action, wanted: CacheChangeOptions
+        self, targets: list[Target], action: CacheAction, wanted: CacheChangeOptions
     ) -> Iterator[dict[str, Any]]:
         from kafkatool.commands.rows.cache import piece_row
         from kafkatool.engine.cache import planning
@@ -88,7 +88,7 @@ class Looking:
         for mapped in map_targets(targets, self.guest, self.notes):
             meant = planning.bounds(mapped, within, last_size, self.guest)
             pieces = planning.plan(mapped, action, meant, budget)
-            if action is planning.Action.WARM:
+            if action is planning.CacheAction.WARM:
                 budget -= sum(piece.size for piece in pieces)
             self._tell_refused(pieces, wanted.apply)
             if wanted.apply:

@@ -13,9 +13,9 @@ from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.rows.cache import View
+    from kafkatool.commands.rows.cache import CacheView
     from kafkatool.engine.batches.seek import Range
-    from kafkatool.engine.cache.planning import Action
+    from kafkatool.engine.cache.planning import CacheAction
     from kafkatool.engine.directory.targets import Target
 
 
@@ -42,21 +42,21 @@ class ViewOptions:
         bool, typer.Option("--pages", help="NDJSON: every file with the byte ranges of it that are resident.")
     ] = False
 
-    def view(self, targets: list[Target]) -> View:
+    def view(self, targets: list[Target]) -> CacheView:
         """By default partitions of a log directory, segments of a partition, and other files as files."""
-        from kafkatool.commands.rows.cache import View
+        from kafkatool.commands.rows.cache import CacheView
         from kafkatool.engine.directory.named_file import SEGMENT_FILES
         from kafkatool.engine.directory.targets import FileTarget, LogDirTarget
 
-        chosen = [view for view in View if getattr(self, view)]
+        chosen = [view for view in CacheView if getattr(self, view)]
         if len(chosen) > 1:
             raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
         if chosen:
             return chosen[0]
         if any(isinstance(one, FileTarget) and one.kind not in SEGMENT_FILES for one in targets):
-            return View.files
+            return CacheView.files
         has_log_dirs = any(isinstance(target, LogDirTarget) for target in targets)
-        return View.partitions if has_log_dirs else View.segments
+        return CacheView.partitions if has_log_dirs else CacheView.segments
 
     @property
     def is_chosen(self) -> bool:
@@ -82,8 +82,8 @@ class CacheChangeOptions:
     ] = None
     apply: ApplyOpt = False
 
-    def action(self) -> Action | None:
-        from kafkatool.engine.cache.planning import Action
+    def action(self) -> CacheAction | None:
+        from kafkatool.engine.cache.planning import CacheAction
 
         if self.warm and self.evict:
             raise UsageError("--warm and --evict exclude each other")
@@ -93,7 +93,7 @@ class CacheChangeOptions:
             return None
         if self.last and (self.from_ or self.to):
             raise UsageError("--last excludes --from and --to")
-        return Action.WARM if self.warm else Action.EVICT
+        return CacheAction.WARM if self.warm else CacheAction.EVICT
 
     def range(self) -> Range:
         return parse_range(self.from_, self.to)

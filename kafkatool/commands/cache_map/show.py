@@ -20,7 +20,7 @@ from kafkatool.commands.rows.cache import (
     SOME,
     UNKNOWN,
     CacheRow,
-    View,
+    CacheView,
     add_up,
     columns,
     file_row,
@@ -43,9 +43,9 @@ from kafkatool.commands.screen.render import (
     takes_escapes,
 )
 from kafkatool.engine.cache.residents import (
+    CachedTail,
     MappedPartition,
     Reader,
-    Tail,
     cached_tail,
     map_targets,
     named_partitions,
@@ -68,7 +68,7 @@ Shown = tuple[CacheRow, list[Cell] | None]
 class Looked:
     """One look: the rows of the chosen view, and what is said below them."""
 
-    def __init__(self, looking: Looking, targets: list[Target], view: View) -> None:
+    def __init__(self, looking: Looking, targets: list[Target], view: CacheView) -> None:
         self._looking, self._targets, self._view = looking, targets, view
         self._groups = self._committed()
         self.total: CacheRow = {}
@@ -83,16 +83,16 @@ class Looked:
             row = partition_row(mapped, tail)
             add_up(self.total, row)
             self._tell(mapped, tail, row)
-            if self._view is View.topics:
+            if self._view is CacheView.topics:
                 _add_topic(topics, mapped, row)
             else:
                 yield from self._of(mapped, row)
         yield from topics.values()
 
     def _of(self, mapped: MappedPartition, row: CacheRow) -> Iterator[Shown]:
-        if self._view is View.partitions:
+        if self._view is CacheView.partitions:
             yield row, log_cells(mapped.live or mapped.segments)
-        elif self._view is View.segments:
+        elif self._view is CacheView.segments:
             yield from ((segment_row(one, mapped), log_cells([one])) for one in mapped.segments)
         else:
             for file in mapped.files:
@@ -100,7 +100,7 @@ class Looked:
                 found["name"] = os.path.join(place_of(mapped), file.entry.name)
                 yield found, None if file.map.resident is None else list(file.map.cells)
 
-    def _tell(self, mapped: MappedPartition, tail: Tail | None, row: CacheRow) -> None:
+    def _tell(self, mapped: MappedPartition, tail: CachedTail | None, row: CacheRow) -> None:
         if mapped.live:
             self.sentences.append(tail_sentence(mapped, tail, row))
         for reader in self.reading(mapped):
@@ -147,7 +147,9 @@ def _add_topic(
 # --- once ---------------------------------------------------------------------------------------------
 
 
-def show(looking: Looking, targets: list[Target], view: View, *, every_kind: bool, with_ranges: bool) -> None:
+def show(
+    looking: Looking, targets: list[Target], view: CacheView, *, every_kind: bool, with_ranges: bool
+) -> None:
     """Write everything once. `every_kind`: files and partitions, for a script that chose no view."""
     looked = Looked(looking, targets, view)
     if looking.fmt is MapFormat.ndjson:
@@ -160,9 +162,14 @@ def show(looking: Looking, targets: list[Target], view: View, *, every_kind: boo
 
 
 def _ndjson(
-    looking: Looking, targets: list[Target], looked: Looked, view: View, every_kind: bool, with_ranges: bool
+    looking: Looking,
+    targets: list[Target],
+    looked: Looked,
+    view: CacheView,
+    every_kind: bool,
+    with_ranges: bool,
 ) -> Iterator[CacheRow]:
-    if not every_kind and view is not View.files:
+    if not every_kind and view is not CacheView.files:
         yield from (row for row, _cells in islice(looked.rows(), looking.limit))
         return
     for mapped in islice(map_targets(targets, looking.guest, looking.notes), looking.limit):
@@ -173,7 +180,7 @@ def _ndjson(
 
 
 def _write_table(
-    looking: Looking, looked: Looked, view: View, out: TextIO, before: dict[str, int] | None
+    looking: Looking, looked: Looked, view: CacheView, out: TextIO, before: dict[str, int] | None
 ) -> dict[str, int]:
     """Write the table, the total and the sentences; returns how much of each row was resident."""
     painted = _Painted(out) if has_colour(sys.stdout) else out
@@ -193,7 +200,7 @@ def _write_table(
         table.write(shown)
     if looked.total and len(resident) > 1:
         first = columns(view, is_watched=False)[0].key
-        if view is View.files:
+        if view is CacheView.files:
             looked.total.pop("log_size")
         table.write({**line(looked.total, [], width), first: "total", "strip": " "})
     table.close()
@@ -215,7 +222,9 @@ def _change(difference: int) -> str:
 # --- again and again ----------------------------------------------------------------------------------
 
 
-def watch(looking: Looking, targets: list[Target], view: View, interval: float, rounds: int | None) -> None:
+def watch(
+    looking: Looking, targets: list[Target], view: CacheView, interval: float, rounds: int | None
+) -> None:
     """Refresh in place on a terminal, else one table, or one set of rows, after another."""
     before: dict[str, int] = {}
     number = 0
@@ -238,7 +247,7 @@ def _write_round(looking: Looking, looked: Looked, number: int) -> None:
         lines.write({**row, "round": number})
 
 
-def _redraw(looking: Looking, looked: Looked, view: View, before: dict[str, int]) -> dict[str, int]:
+def _redraw(looking: Looking, looked: Looked, view: CacheView, before: dict[str, int]) -> dict[str, int]:
     import io
 
     page = io.StringIO()

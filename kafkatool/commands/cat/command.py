@@ -26,7 +26,7 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.cat.output import Printer
-    from kafkatool.commands.records.reading import Reading
+    from kafkatool.commands.records.reading import RecordReading
     from kafkatool.engine.records.decoder_process import DecoderProcess
 
 EPILOG = epilog(
@@ -97,7 +97,7 @@ def cat(
         raise UsageError("-f is a format of its own: leave --format out")
     least = severity(fail_on)
     reading = visible.reading(chosen.filter(), common)
-    _print(where, chosen, follow, reading, _Output(fmt, template, write_null, decoder, how))
+    _print(where, chosen, follow, reading, _CatOutput(fmt, template, write_null, decoder, how))
     reading.conclude()
     if reading.shown == 0 and not reading.takes_everything and not reading.outcome.failed:
         reading.talk.warn("nothing matches")
@@ -106,7 +106,7 @@ def cat(
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
+class _CatOutput:
     """How records are written."""
 
     fmt: CatFormat
@@ -115,7 +115,7 @@ class _Output:
     decoder: str | None
     how: BytesFormat
 
-    def printer(self, reading: Reading, decoder: DecoderProcess | None) -> Printer:
+    def printer(self, reading: RecordReading, decoder: DecoderProcess | None) -> Printer:
         from kafkatool.commands.cat.output import NdjsonPrinter, PayloadPrinter, TemplatePrinter
         from kafkatool.commands.cat.template import NULL, compile_template
 
@@ -148,7 +148,7 @@ class _Output:
 
 
 def _print(
-    where: PathOptions, chosen: RecordOptions, follow: bool, reading: Reading, output: _Output
+    where: PathOptions, chosen: RecordOptions, follow: bool, reading: RecordReading, output: _CatOutput
 ) -> None:
     from kafkatool.commands.records.rounds import Rounds
 
@@ -165,7 +165,7 @@ def _print(
 
 
 @contextmanager
-def _with_stdin(where: PathOptions, reading: Reading, follow: bool) -> Iterator[PathOptions]:
+def _with_stdin(where: PathOptions, reading: RecordReading, follow: bool) -> Iterator[PathOptions]:
     """The same paths, with a file in the place of `-`: the end of a transaction stands behind its records."""
     from kafkatool.engine.files.stdin_log import STDIN, stdin_as_log
 

@@ -7,14 +7,14 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from kafkatool.commands.cat.template import Origin, Template
+from kafkatool.commands.cat.template import RecordOrigin, Template
 from kafkatool.commands.records.lines import RecordLines
-from kafkatool.commands.records.reading import Reading, Rows
+from kafkatool.commands.records.reading import RecordReading, Rows
 from kafkatool.commands.screen.render import BytesFormat, stdout
 from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.records.decoder_process import DecoderProcess
-from kafkatool.engine.records.stream import Piece, records_of
+from kafkatool.engine.records.stream import RecordPiece, records_of
 from kafkatool.format.field_bytes import gather_fields
 from kafkatool.format.record import Record
 
@@ -24,7 +24,7 @@ _NEWLINE = 10
 class Printer(Protocol):
     """Writes some of a piece's records to standard output."""
 
-    def write(self, piece: Piece, rows: Rows) -> None: ...
+    def write(self, piece: RecordPiece, rows: Rows) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -48,7 +48,7 @@ class _Binary:
 class PayloadPrinter(_Binary):
     """Every value and a newline, without a step for every record."""
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         columns = piece.columns
         values, ends = gather_fields(columns.data, columns.value_start[rows], columns.value_size[rows])
         lines = np.empty(len(values) + len(rows), dtype=np.uint8)
@@ -63,17 +63,17 @@ class PayloadPrinter(_Binary):
 class TemplatePrinter(_Binary):
     """As a template says, whose own controls are what somebody typed."""
 
-    def __init__(self, template: Template, reading: Reading, decoder: DecoderProcess | None) -> None:
+    def __init__(self, template: Template, reading: RecordReading, decoder: DecoderProcess | None) -> None:
         super().__init__()
         self._template = template
         self._reading = reading
         self._decoder = decoder
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         place = self._reading.place(piece.log.path)
         topic = "" if place.topic is None else place.topic
         partition = -1 if place.partition is None else place.partition
-        origin = Origin(topic.encode("utf-8", "surrogateescape"), b"%d" % partition)
+        origin = RecordOrigin(topic.encode("utf-8", "surrogateescape"), b"%d" % partition)
         template = self._template
         found = decoded(piece, rows, self._decoder)
         self._out.write(b"".join([template(origin, record) for _row, _batch, record in found]))
@@ -82,18 +82,20 @@ class TemplatePrinter(_Binary):
 class NdjsonPrinter(_Binary):
     """A row a record, with everything that is known of it."""
 
-    def __init__(self, how: BytesFormat, reading: Reading, decoder: DecoderProcess | None) -> None:
+    def __init__(self, how: BytesFormat, reading: RecordReading, decoder: DecoderProcess | None) -> None:
         super().__init__()
         self._lines = RecordLines(how)
         self._reading = reading
         self._decoder = decoder
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         place = self._reading.place(piece.log.path)
         self.put(self._lines.text(place, piece, decoded(piece, rows, self._decoder)))
 
 
-def decoded(piece: Piece, rows: Rows, decoder: DecoderProcess | None) -> Iterator[tuple[int, Batch, Record]]:
+def decoded(
+    piece: RecordPiece, rows: Rows, decoder: DecoderProcess | None
+) -> Iterator[tuple[int, Batch, Record]]:
     """The records one by one, with what the decoder made of their keys and values."""
     found = records_of(piece, rows)
     if decoder is None:

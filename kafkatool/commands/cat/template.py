@@ -20,15 +20,15 @@ _PART = re.compile(rb"%(.?)|\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
-class Origin(NamedTuple):
+class RecordOrigin(NamedTuple):
     """Where a record comes from, as bytes to be printed."""
 
     topic: bytes
     partition: bytes
 
 
-Part = Callable[[Origin, Record], bytes]
-Template = Callable[[Origin, Record], bytes]
+Part = Callable[[RecordOrigin, Record], bytes]
+Template = Callable[[RecordOrigin, Record], bytes]
 Written = Callable[[bytes], bytes]
 
 

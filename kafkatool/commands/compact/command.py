@@ -31,14 +31,14 @@ from kafkatool.commands.screen.render import BytesFormat, Format, Rows, Talk, ro
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.compact.tasks import Told
-    from kafkatool.commands.compact.telling import Asked
+    from kafkatool.commands.compact.tasks import CompactTold
+    from kafkatool.commands.compact.telling import CompactRequest
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources, TopicSettings
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
-    from kafkatool.engine.directory.selection import Found, Home, NamedPartition
+    from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
 
@@ -91,7 +91,7 @@ def compact(
         raise UsageError("--at is for telling: --apply goes by the clock")
     if plan.apply and where_to_run.spark is not None:
         raise UsageError("--spark tells and writes copies: --apply goes without it")
-    work = _Work(common.guest(), speak, plan, broker, how, fmt=fmt, raw=raw, bytes_as=bytes_as)
+    work = _CompactRun(common.guest(), speak, plan, broker, how, fmt=fmt, raw=raw, bytes_as=bytes_as)
     work.fail_on = severity(fail_on)
     found = work.find(where)
     pool = where_to_run.workers(1 if plan.apply else jobs, most_workers(found.homes), speak, "compact", None)
@@ -102,7 +102,7 @@ def compact(
     raise typer.Exit(work.exit_code)
 
 
-class _Work:
+class _CompactRun:
     def __init__(
         self,
         guest: Guest,
@@ -125,7 +125,7 @@ class _Work:
         self.exit_code = ExitCode.OK
         self.fail_on: Severity
 
-    def find(self, where: PathOptions) -> Found:
+    def find(self, where: PathOptions) -> FoundPartitions:
         """The partitions that were named; what could not be read of them is said."""
         from kafkatool.engine.directory.selection import find_partitions
 
@@ -139,7 +139,7 @@ class _Work:
         self._named = expansion.named
         return found
 
-    def run(self, found: Found, pool: Workers, *, memory: int) -> None:
+    def run(self, found: FoundPartitions, pool: Workers, *, memory: int) -> None:
         from kafkatool.commands.compact.telling import Asking, Telling
         from kafkatool.commands.rows.compaction import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
         from kafkatool.commands.rows.plans import name_leftovers
@@ -171,9 +171,9 @@ class _Work:
         if self.exit_code is ExitCode.OK and severity >= self.fail_on:
             self.exit_code = ExitCode.FOUND
 
-    def _compacted(self, home: Home, found: Found, paths: list[str]) -> list[Asked]:
+    def _compacted(self, home: Home, found: FoundPartitions, paths: list[str]) -> list[CompactRequest]:
         """The compacted partitions of a directory; with --apply, what must not be done is refused here."""
-        from kafkatool.commands.compact.telling import OF_BROKERS, Asked
+        from kafkatool.commands.compact.telling import OF_BROKERS, CompactRequest
         from kafkatool.engine.directory.log_dir import PartitionState
 
         sources = self._broker.sources(home, found, paths, self._plan.settings or [], self._guest)
@@ -192,13 +192,13 @@ class _Work:
                 self._talk.note(f"{named.partition.directory}: is not compacted, by cleanup.policy")
                 continue
             brokers = {name: sources.broker(name) for name in OF_BROKERS}
-            asked.append(Asked(named, settings, brokers))
+            asked.append(CompactRequest(named, settings, brokers))
         if self._plan.apply and asked:
             self._refuse(home, asked)
         self._warn_of_old_metadata(sources, asked)
         return asked
 
-    def _warn_of_old_metadata(self, sources: Sources, asked: list[Asked]) -> None:
+    def _warn_of_old_metadata(self, sources: Sources, asked: list[CompactRequest]) -> None:
         from kafkatool.commands.compact.telling import DECISIVE
         from kafkatool.commands.rows.settings import early_end_sentence
 
@@ -206,7 +206,7 @@ class _Work:
         if sources.metadata_end is not None and topics:
             self._talk.warn(early_end_sentence(sources.metadata_end, topics))
 
-    def _refuse(self, home: Home, asked: list[Asked]) -> None:
+    def _refuse(self, home: Home, asked: list[CompactRequest]) -> None:
         """Refuse before anything is read or written."""
         from kafkatool.engine.files.lock import refuse_if_in_use
 
@@ -214,15 +214,15 @@ class _Work:
         for one in asked:
             _refuse_guesses(one.named.partition.directory, one.settings, self._watermark(home, one)[1])
 
-    def _watermark(self, home: Home, one: Asked) -> tuple[int | None, bool]:
+    def _watermark(self, home: Home, one: CompactRequest) -> tuple[int | None, bool]:
         return self._broker.watermark(home.log_dir.high_watermarks.get(one.key))
 
-    def _home(self, home: Home, asked: list[Asked], out: Rows, pool: Workers) -> None:
-        from kafkatool.commands.compact.tasks import PartitionAsk, clean_on
+    def _home(self, home: Home, asked: list[CompactRequest], out: Rows, pool: Workers) -> None:
+        from kafkatool.commands.compact.tasks import CompactPartition, clean_on
         from kafkatool.engine.jobs.in_order import side_by_side
 
         told: set[str | None] = set()
-        asks = [PartitionAsk(self, home, one, self._room) for one in asked] if pool.count > 1 else []
+        asks = [CompactPartition(self, home, one, self._room) for one in asked] if pool.count > 1 else []
         elsewhere = side_by_side(pool, [clean_on(pool, ask) for ask in asks])
         for one in asked:
             topic = one.named.partition.topic
@@ -234,7 +234,7 @@ class _Work:
             else:
                 self.one_partition(home, one, out)
 
-    def one_partition(self, home: Home, one: Asked, out: Rows) -> None:
+    def one_partition(self, home: Home, one: CompactRequest, out: Rows) -> None:
         """Clean one, and tell what stands in the way."""
         from kafkatool.engine.batches.damage import Severity
         from kafkatool.engine.compaction.cleanable_log import CleanerStops
@@ -248,23 +248,23 @@ class _Work:
         except (FileNotFoundError, KafkatoolError) as error:
             self._fail(f"{one.named.partition.path}: {error}; left as it is")
 
-    def told_of(self, home: Home, one: Asked, room: KeyRoom) -> Told:
+    def told_of(self, home: Home, one: CompactRequest, room: KeyRoom) -> CompactTold:
         """Clean one with other room for keys, and keep what is said and written. Raises KeysDoNotFit."""
-        from kafkatool.commands.compact.tasks import Told
+        from kafkatool.commands.compact.tasks import CompactTold
 
         talk, written = RecordedTalk(self._talk.quiet, self._talk.verbose), RecordedRows()
         self._talk, self._room, self.exit_code = talk, room, ExitCode.OK
         self._telling = self._telling.to(talk)
         self.one_partition(home, one, written)
-        return Told(talk, written, self.exit_code)
+        return CompactTold(talk, written, self.exit_code)
 
-    def _take_over(self, told: Told, out: Rows) -> None:
+    def _take_over(self, told: CompactTold, out: Rows) -> None:
         told.talk.say_to(self._talk)
         told.written.write_to(out)
         if told.code is not ExitCode.OK and self.exit_code is not ExitCode.FAILED:
             self.exit_code = told.code
 
-    def _partition(self, home: Home, one: Asked, out: Rows) -> None:
+    def _partition(self, home: Home, one: CompactRequest, out: Rows) -> None:
         from kafkatool.engine.compaction.cleanable_log import open_cleanable
 
         partition = one.named.partition
@@ -291,11 +291,11 @@ class _Work:
             home.log_dir, [named.partition], with_content=self._plan.apply
         ).instead(os.path.join(home.path, CLEANER_CHECKPOINT))
 
-    def _clean(self, home: Home, one: Asked, log: CleanableLog, out: Rows) -> None:
+    def _clean(self, home: Home, one: CompactRequest, log: CleanableLog, out: Rows) -> None:
         from kafkatool.commands.line.arguments import parse_bytes
         from kafkatool.engine.compaction.cleaner import Cleaning
         from kafkatool.engine.compaction.key_life import KeyLife
-        from kafkatool.engine.compaction.passes import Work, compact, drop
+        from kafkatool.engine.compaction.passes import PassWork, compact, drop
         from kafkatool.engine.compaction.placing import read_checkpoint
         from kafkatool.engine.compaction.waste import Waste
         from kafkatool.engine.files.disk import Disk
@@ -306,7 +306,7 @@ class _Work:
         life = KeyLife(parse_bytes(self._how.key)) if self._how.key is not None else None
         waste = Waste() if self._how.top is not None else None
         with self._work_directory(home, name) as parent:
-            work = Work(Disk(), parent, name)
+            work = PassWork(Disk(), parent, name)
             watching = life or waste
             watch = watching.watch if watching is not None else None
             done = compact(log, checkpoints.get(one.key), how, work, self._how.most, watch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from kafkatool.commands.compact.telling import Asked
+from kafkatool.commands.compact.telling import CompactRequest
 from kafkatool.commands.screen.recorded_talk import RecordedRows, RecordedTalk
 from kafkatool.engine.compaction.key_room import KeyRoom, KeysDoNotFit
 from kafkatool.engine.compaction.map_in_parts import Parting
@@ -15,7 +15,7 @@ from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.errors import ExitCode, KafkatoolError
 
 
-class Told(NamedTuple):
+class CompactTold(NamedTuple):
     """What was said and written of one partition, and what came of it."""
 
     talk: RecordedTalk
@@ -23,20 +23,20 @@ class Told(NamedTuple):
     code: ExitCode
 
 
-class Work(Protocol):
+class CompactWork(Protocol):
     """Whoever cleans one."""
 
-    def told_of(self, home: Home, one: Asked, room: KeyRoom) -> Told:
+    def told_of(self, home: Home, one: CompactRequest, room: KeyRoom) -> CompactTold:
         """Raises KeysDoNotFit."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionAsk:
+class CompactPartition:
     """One partition to clean, wherever that is done."""
 
-    work: Work
+    work: CompactWork
     home: Home
-    one: Asked
+    one: CompactRequest
     room: KeyRoom
 
     @property
@@ -48,7 +48,7 @@ class PartitionAsk:
         return sum(segment.size for segment in self.one.named.partition.live_segments)
 
 
-def clean_partition(ask: PartitionAsk) -> Told | Parting:
+def clean_partition(ask: CompactPartition) -> CompactTold | Parting:
     """What came of it, or which keys do not fit where this runs."""
     try:
         return ask.work.told_of(ask.home, ask.one, ask.room)
@@ -56,7 +56,7 @@ def clean_partition(ask: PartitionAsk) -> Told | Parting:
         return error.parting
 
 
-def clean_on(pool: Workers, ask: PartitionAsk) -> Steps[Told]:
+def clean_on(pool: Workers, ask: CompactPartition) -> Steps[CompactTold]:
     """One task while its keys fit; else one for each part of them, and one that has these for a map."""
     ask = replace(ask, room=replace(ask.room, workers=None))
     [told] = yield from results([pool.submit(clean_partition, ask)])
@@ -67,5 +67,5 @@ def clean_on(pool: Workers, ask: PartitionAsk) -> Steps[Told]:
     except (FileNotFoundError, KafkatoolError):
         room = replace(ask.room, workers=Workers())  # alone it meets the same, and says where
     [told] = yield from results([pool.submit(clean_partition, replace(ask, room=room))])
-    assert isinstance(told, Told)
+    assert isinstance(told, CompactTold)
     return told

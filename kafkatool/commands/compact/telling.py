@@ -19,7 +19,7 @@ from kafkatool.commands.rows.compaction import (
 from kafkatool.commands.rows.settings import setting_row, settings_sentence
 from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
 from kafkatool.commands.screen.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
-from kafkatool.engine.cluster.effective_settings import Origin
+from kafkatool.engine.cluster.effective_settings import SettingOrigin
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Setting, TopicSettings
@@ -43,7 +43,7 @@ OF_BROKERS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompactRequest:
     """A compacted partition, and what it goes by."""
 
     named: NamedPartition
@@ -83,7 +83,7 @@ class Telling:
         """The same, with sentences for somebody else."""
         return Telling(self._asking, talk, self._fmt, self._bytes_as)
 
-    def settings(self, one: Asked, out: Rows) -> None:
+    def settings(self, one: CompactRequest, out: Rows) -> None:
         settings = [*(one.settings.settings[name] for name in TOLD), *one.brokers.values()]
         if self._fmt is Format.ndjson:
             for setting in settings:
@@ -91,12 +91,12 @@ class Telling:
         elif self._talk.verbose:
             self._talk.note(settings_sentence(one.settings.topic, settings))
         else:
-            said = [setting for setting in settings if setting.origin is not Origin.DEFAULT]
+            said = [setting for setting in settings if setting.origin is not SettingOrigin.DEFAULT]
             words = settings_sentence(one.settings.topic, said)
             rest = "" if len(said) == len(settings) else "; the rest by default, -v tells"
             self._talk.note(words + rest)
 
-    def passes(self, home: Home, one: Asked, done: Compacted, out: Rows) -> None:
+    def passes(self, home: Home, one: CompactRequest, done: Compacted, out: Rows) -> None:
         named, name, cleaner = one.named, one.named.partition.directory, one.cleaner
         self._talk.note(range_sentence(name, done.dirty, cleaner))
         judged = self._open_transactions(home, named, done.before)

@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from kafkatool.commands.dump_log.classic.options import ClassicOptions
     from kafkatool.commands.dump_log.request import DumpRequest
-    from kafkatool.commands.screen.outcome import Outcome
+    from kafkatool.commands.screen.outcome import RunOutcome
     from kafkatool.engine.files.source import Guest
     from kafkatool.format.schema import Decoder
 
@@ -211,7 +211,7 @@ def dump_log(
     """
     from kafkatool.commands.dump_log.request import DumpRequest
     from kafkatool.commands.line.options import severity
-    from kafkatool.commands.screen.outcome import Outcome
+    from kafkatool.commands.screen.outcome import RunOutcome
 
     if fmt is not DumpFormat.kafka and kafka.is_only_of_kafkas_text:
         raise UsageError(
@@ -226,7 +226,7 @@ def dump_log(
         raw=raw,
         how=how,
     )
-    outcome = Outcome()
+    outcome = RunOutcome()
     listed = files.split(",") if files else []
     if fmt is not DumpFormat.kafka or where.read_as is not None:
         _identify(listed, where.read_as, request)
@@ -241,7 +241,7 @@ def dump_log(
 
 
 def _dump(
-    fmt: DumpFormat, listed: list[str], groups: Iterator[list[str]], request: DumpRequest, outcome: Outcome
+    fmt: DumpFormat, listed: list[str], groups: Iterator[list[str]], request: DumpRequest, outcome: RunOutcome
 ) -> int:
     if fmt is DumpFormat.kafka:
         from kafkatool.commands.dump_log.text import TextDump
@@ -265,7 +265,7 @@ def _identify(listed: list[str], read_as: str | None, request: DumpRequest) -> N
 
 
 def _groups(
-    listed: list[str], where: PathOptions, request: DumpRequest, outcome: Outcome
+    listed: list[str], where: PathOptions, request: DumpRequest, outcome: RunOutcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
     from kafkatool.engine.directory.log_groups import log_groups

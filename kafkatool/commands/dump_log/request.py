@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.rows.batches import Place
-from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.rows.batches import LogPlace
+from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.render import BytesFormat, Talk
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import walk_range
 from kafkatool.engine.batches.tail import Tail, find_tail
 from kafkatool.engine.files.source import Guest, Source, open_source, open_stdin
@@ -102,7 +102,7 @@ class DumpRequest:
             max_batch_size=self.classic.max_batch_size,
         )
 
-    def runs(self, source: Source, *, chain: bool) -> Iterator[Run | Batch | Damage]:
+    def runs(self, source: Source, *, chain: bool) -> Iterator[BatchRun | Batch | Damage]:
         """All batches, where all were asked for, as many at once as can be had."""
         return scan_runs(source, end=self._end, chain=chain, max_batch_size=self.classic.max_batch_size)
 
@@ -137,7 +137,7 @@ class Quota:
 
 
 @contextmanager
-def opened(path: str, request: DumpRequest, outcome: Outcome) -> Iterator[Source | None]:
+def opened(path: str, request: DumpRequest, outcome: RunOutcome) -> Iterator[Source | None]:
     """The source of a path; None, said on stderr, where it cannot be had. What changed meanwhile is told."""
     try:
         source = (
@@ -171,7 +171,7 @@ def cut_by_us(damage: Damage, request: DumpRequest) -> bool:
     return damage.ends_chain and not damage.throws and damage.end_position == request.classic.max_bytes
 
 
-def warn_of_secrets(request: DumpRequest, place: Place) -> None:
+def warn_of_secrets(request: DumpRequest, place: LogPlace) -> None:
     """Metadata can hold credentials: say so before the first of it is shown."""
     options = request.classic
     is_metadata = place.topic == METADATA_TOPIC or options.decoder is Decoder.CLUSTER_METADATA
@@ -179,7 +179,7 @@ def warn_of_secrets(request: DumpRequest, place: Place) -> None:
         request.talk.warn(f"{place.path}: may show credentials and sensitive configs; --redact hides them")
 
 
-def tails(group: list[str], request: DumpRequest, outcome: Outcome) -> dict[str, Tail]:
+def tails(group: list[str], request: DumpRequest, outcome: RunOutcome) -> dict[str, Tail]:
     """Where the last rows of one partition begin, for each of its files that has some of them."""
     found: dict[str, Tail] = {}
     missing = request.tail or 0

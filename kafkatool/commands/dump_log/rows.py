@@ -19,7 +19,7 @@ from kafkatool.commands.rows.batches import (
     BATCH_KEYS,
     RECORD_COLUMNS,
     RECORD_KEYS,
-    Place,
+    LogPlace,
     bad_records,
     batch_row,
     damage_row,
@@ -28,7 +28,7 @@ from kafkatool.commands.rows.batches import (
     table_row,
 )
 from kafkatool.commands.rows.side_files import SIDE_KEYS, row_kind, side_rows
-from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
@@ -43,7 +43,7 @@ from kafkatool.format.schema import control_row, decode_row, decoder_for_topic
 class RowDump:
     """Prints files as rows; damage is a row in its place."""
 
-    def __init__(self, request: DumpRequest, fmt: Format, outcome: Outcome) -> None:
+    def __init__(self, request: DumpRequest, fmt: Format, outcome: RunOutcome) -> None:
         self.request = request
         self.fmt = fmt
         self.outcome = outcome
@@ -78,7 +78,7 @@ class RowDump:
         request = self.request
         with rows(self.fmt, self._columns(shape), raw=request.raw, how=request.how) as writer:
             for path, tail in files:
-                place = Place.of(path, self.request.guest)
+                place = LogPlace.of(path, self.request.guest)
                 warn_of_secrets(request, place)
                 for row in self._rows(shape, place, tail):
                     if self.fmt is Format.csv and row["kind"] == "damage":
@@ -100,12 +100,12 @@ class RowDump:
             ]
         return [Column(key, key) for key in (BATCH_KEYS if shape == "batch" else RECORD_KEYS)]
 
-    def _rows(self, shape: str, place: Place, tail: Tail | None) -> Iterator[Row]:
+    def _rows(self, shape: str, place: LogPlace, tail: Tail | None) -> Iterator[Row]:
         if shape in ("batch", "record"):
             return self._log_rows(place, tail)
         return self._side_rows(place)
 
-    def _side_rows(self, place: Place) -> Iterator[Row]:
+    def _side_rows(self, place: LogPlace) -> Iterator[Row]:
         kind = self.request.kind(place.path)
         try:
             for row in side_rows(kind, place, self.request.guest):
@@ -118,7 +118,7 @@ class RowDump:
             told = str(error) if isinstance(error, KafkatoolError) else f"{place.path}: {error.strerror}"
             self.request.talk.warn(told)
 
-    def _log_rows(self, place: Place, tail: Tail | None) -> Iterator[Row]:
+    def _log_rows(self, place: LogPlace, tail: Tail | None) -> Iterator[Row]:
         with opened(place.path, self.request, self.outcome) as source:
             if source is None:
                 return
@@ -135,7 +135,7 @@ class RowDump:
                 if self.quota.is_spent:
                     return
 
-    def _record_rows(self, place: Place, batch: Batch) -> Iterator[Row]:
+    def _record_rows(self, place: LogPlace, batch: Batch) -> Iterator[Row]:
         try:
             for record in self.request.records(batch):
                 if self.quota.is_spent:
@@ -146,7 +146,7 @@ class RowDump:
             if batch.is_valid:  # otherwise the checksum has been blamed already
                 yield self._damage(place, bad_records(batch, error))
 
-    def _record_row(self, place: Place, batch: Batch, record: AnyRecord) -> Row:
+    def _record_row(self, place: LogPlace, batch: Batch, record: AnyRecord) -> Row:
         row = record_row(place, batch, record, payload=self.request.classic.print_data_log)
         if not self.request.classic.print_data_log:
             return row
@@ -157,7 +157,7 @@ class RowDump:
                 del row["key"], row["value"]
         return row
 
-    def _decoded(self, place: Place, batch: Batch, record: AnyRecord) -> dict[str, object] | None:
+    def _decoded(self, place: LogPlace, batch: Batch, record: AnyRecord) -> dict[str, object] | None:
         if getattr(batch.header, "is_control", False):
             return control_row(record.key, record.value)
         topic = place.topic
@@ -168,7 +168,7 @@ class RowDump:
             return None
         return decode_row(decoder, record.key, record.value, redacted=self.request.classic.redact)
 
-    def _damage(self, place: Place, damage: Damage) -> Row:
+    def _damage(self, place: LogPlace, damage: Damage) -> Row:
         self.outcome.met(damage)
         if self.fmt is Format.csv:
             self.request.talk.warn(damage_sentence(place, damage))

@@ -21,8 +21,8 @@ from kafkatool.commands.dump_log.request import (
     tails,
     warn_of_secrets,
 )
-from kafkatool.commands.rows.batches import Place, damage_sentence
-from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.rows.batches import LogPlace, damage_sentence
+from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.render import stdout
 from kafkatool.commands.screen.terminal_text import guarded, harmless, harmless_bytes, is_terminal
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
@@ -44,7 +44,7 @@ _SIDE_FILES = {
 class TextDump:
     """Prints files as kafka-dump-log does; what is ours goes to stderr."""
 
-    def __init__(self, request: DumpRequest, outcome: Outcome, listed: Sequence[str] = ()) -> None:
+    def __init__(self, request: DumpRequest, outcome: RunOutcome, listed: Sequence[str] = ()) -> None:
         self.request = request
         self.options = request.classic
         self.listed = frozenset(listed)
@@ -72,7 +72,7 @@ class TextDump:
         if suffix in (".log", ".checkpoint") or path == STDIN:
             self._dump_log(path, tail)
         elif suffix in _SIDE_FILES:
-            place = Place.of(path, self.request.guest)
+            place = LogPlace.of(path, self.request.guest)
             _SIDE_FILES[suffix](
                 path, self.options, self.reports, self._emit, lambda d: self._note_file(place, d)
             )
@@ -95,7 +95,7 @@ class TextDump:
         return name[name.rindex(".") :] if "." in name else ""
 
     def _dump_log(self, path: str, tail: Tail | None) -> None:
-        place = Place.of(path, self.request.guest)
+        place = LogPlace.of(path, self.request.guest)
         warn_of_secrets(self.request, place)
         text = LogText(
             path,
@@ -147,17 +147,17 @@ class TextDump:
         self.out.flush()
         self.out.buffer.write(harmless_bytes(text) if is_terminal(self.out) else text)
 
-    def _note_in(self, source: Source, place: Place, damage: Damage) -> None:
+    def _note_in(self, source: Source, place: LogPlace, damage: Damage) -> None:
         if not cut_by_us(damage, self.request):
             self._note(place, in_flight(damage, source, place.path))
 
-    def _note_file(self, place: Place, damage: Damage) -> None:
+    def _note_file(self, place: LogPlace, damage: Damage) -> None:
         """What is wrong with a side file; one that cannot be opened was not dumped."""
         if damage.kind is FindingClass.UNREADABLE or not os.path.exists(place.path):
             self.outcome.failed = True
         self._note(place, damage)
 
-    def _note(self, place: Place, damage: Damage) -> None:
+    def _note(self, place: LogPlace, damage: Damage) -> None:
         self.outcome.met(damage)
         self.out.flush()
         if damage.severity is Severity.NOTE:

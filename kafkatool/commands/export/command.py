@@ -25,8 +25,8 @@ from kafkatool.commands.screen.render import BytesFormat
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.export.runs import Tally
-    from kafkatool.commands.records.reading import Reading
+    from kafkatool.commands.export.runs import ExportTally
+    from kafkatool.commands.records.reading import RecordReading
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.records.subject import Subject
 
@@ -122,7 +122,9 @@ class _Wanted:
     def is_part(self) -> bool:
         return self.limit is not None or self.tail is not None
 
-    def export(self, where: PathOptions, reading: Reading, running: SparkOptions, jobs: int) -> Tally:
+    def export(
+        self, where: PathOptions, reading: RecordReading, running: SparkOptions, jobs: int
+    ) -> ExportTally:
         from kafkatool.commands.export.runs import refuse_inside_logs
         from kafkatool.commands.records.reading import log_bytes
         from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
@@ -149,7 +151,9 @@ class _Wanted:
         if self.is_part and not is_one_file(self.output):
             raise UsageError("--limit and --tail write one file: name it with -o, for example some.parquet")
 
-    def _write(self, subjects: list[Subject], reading: Reading, pool: Workers, advance: Advance) -> Tally:
+    def _write(
+        self, subjects: list[Subject], reading: RecordReading, pool: Workers, advance: Advance
+    ) -> ExportTally:
         from kafkatool.commands.export.runs import Export
         from kafkatool.commands.export.tasks import How, export_on
         from kafkatool.commands.export.writers import opener

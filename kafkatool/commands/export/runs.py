@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kafkatool.commands.export.writers import Opener, Writer
-from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.export.writers import ExportWriter, Opener
+from kafkatool.commands.records.reading import RecordReading
 from kafkatool.commands.records.rounds import Rounds
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.records.export_output import Done, Manifest, Origin, Sink
-from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.export_output import ExportDone, ExportOrigin, Manifest, Sink
+from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
 from kafkatool.engine.records.subject import Subject, is_inside, logs_of
 from kafkatool.engine.records.visibility import PASSING
 from kafkatool.errors import KafkatoolError, Refused, UsageError
@@ -24,7 +24,7 @@ _OF_A_LOG_DIR = (kinds.META_PROPERTIES, kinds.RECOVERY_POINTS, kinds.HIGH_WATERM
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportTally:
     """What was written."""
 
     files: int = 0
@@ -35,13 +35,13 @@ class Tally:
 class Export:
     """One run."""
 
-    reading: Reading
+    reading: RecordReading
     files: Files
     open_writer: Opener
     extension: str
     settings: str
     advance: Callable[[int], None]
-    tally: Tally = field(default_factory=Tally)
+    tally: ExportTally = field(default_factory=ExportTally)
 
     def into_file(
         self, subjects: list[Subject], path: str, limit: int | None = None, tail: int | None = None
@@ -72,14 +72,14 @@ class Export:
                 if done is not None:
                     manifest.put(name, done)
 
-    def origin(self, log: SegmentLog, subject: Subject) -> Origin | None:
+    def origin(self, log: SegmentLog, subject: Subject) -> ExportOrigin | None:
         try:
-            return Origin.of(log.path, log.base_offset, subject.log_start, self.settings)
+            return ExportOrigin.of(log.path, log.base_offset, subject.log_start, self.settings)
         except FileNotFoundError:
             self.reading.talk.note(f"{log.path}: deleted since its directory was listed")
             return None
 
-    def is_done(self, manifest: Manifest, name: str, origin: Origin) -> bool:
+    def is_done(self, manifest: Manifest, name: str, origin: ExportOrigin) -> bool:
         done = manifest.finished(name, origin)
         if done is None:
             return False
@@ -92,7 +92,9 @@ class Export:
             self.reading.outcome.met_severity(Severity[done.worst.upper()])
         return True
 
-    def write_segment(self, stream: RecordStream, log: SegmentLog, path: str, origin: Origin) -> Done | None:
+    def write_segment(
+        self, stream: RecordStream, log: SegmentLog, path: str, origin: ExportOrigin
+    ) -> ExportDone | None:
         """Write one file; None where the log cannot be opened: no file must look as if it had been."""
         reading = self.reading
         failures = len(reading.failures)
@@ -112,12 +114,12 @@ class Export:
         if not could_be_read:
             return None
         label = None if worst is None else worst.label
-        return Done(origin, reading.shown - rows, self._passing() == passing, label)
+        return ExportDone(origin, reading.shown - rows, self._passing() == passing, label)
 
     def _passing(self) -> int:
         return sum(self.reading.hidden.counts[rule] for rule in PASSING)
 
-    def _write(self, pieces: Iterator[Piece | Bad], writer: Writer) -> None:
+    def _write(self, pieces: Iterator[RecordPiece | Bad], writer: ExportWriter) -> None:
         for found in pieces:
             if isinstance(found, Bad):
                 self.reading.met(found)
@@ -127,7 +129,7 @@ class Export:
                 writer.write(found, rows)
                 self.reading.shown += len(rows)
 
-    def _finish(self, writer: Writer, sink: Sink) -> None:
+    def _finish(self, writer: ExportWriter, sink: Sink) -> None:
         writer.close()
         sink.commit()
         self.tally.files += 1

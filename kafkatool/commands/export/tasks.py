@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kafkatool.commands.export.runs import Export, refuse_same_names
 from kafkatool.commands.export.writers import opener
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.records.reading import Reading
+from kafkatool.commands.records.reading import RecordReading
 from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.recorded_talk import RecordedTalk
 from kafkatool.commands.screen.render import BytesFormat
@@ -19,7 +19,7 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.records.export_output import Done, Manifest, Origin
+from kafkatool.engine.records.export_output import ExportDone, ExportOrigin, Manifest
 from kafkatool.engine.records.stream import Start
 from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.engine.records.visibility import Hidden
@@ -43,7 +43,7 @@ class How:
     @classmethod
     def of(
         cls,
-        reading: Reading,
+        reading: RecordReading,
         workers: int,
         fmt: ExportFormat,
         topics: tuple[str, ...],
@@ -73,7 +73,7 @@ class SegmentAsk:
     log: SegmentLog
     name: str
     path: str
-    origin: Origin
+    origin: ExportOrigin
 
     @property
     def reads(self) -> str:
@@ -89,7 +89,7 @@ class SegmentAsk:
 class SegmentAnswer:
     """`done` is None where the log could not be read."""
 
-    done: Done | None
+    done: ExportDone | None
     talk: RecordedTalk
     hidden: Hidden
     worst: Severity | None
@@ -102,7 +102,7 @@ class SegmentAnswer:
 def export_segment(ask: SegmentAsk) -> SegmentAnswer:
     """One segment into one file, wherever this runs."""
     how, talk = ask.how, RecordedTalk()
-    reading = Reading(
+    reading = RecordReading(
         how.chosen,
         how.show_all,
         how.max_batch_size,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kafkatool.commands.records.lines import RecordLines
-from kafkatool.commands.records.reading import Reading, Rows, visible_row
+from kafkatool.commands.records.reading import RecordReading, Rows, visible_row
 from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.render import BytesFormat, csv_line
 from kafkatool.engine.records.export_output import Sink
-from kafkatool.engine.records.stream import Piece, records_of
+from kafkatool.engine.records.stream import RecordPiece, records_of
 
 CSV_KEYS = (
     *("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"),
@@ -20,19 +20,19 @@ CSV_KEYS = (
 VISIBILITY_KEYS = ("is_control", "txn", "above_high_watermark", "below_log_start")
 
 
-class Writer(Protocol):
+class ExportWriter(Protocol):
     """One file that is being written."""
 
-    def write(self, piece: Piece, rows: Rows) -> None: ...
+    def write(self, piece: RecordPiece, rows: Rows) -> None: ...
 
     def close(self) -> None: ...
 
 
-Opener = Callable[[Sink], Writer]
+Opener = Callable[[Sink], ExportWriter]
 
 
 def opener(
-    fmt: ExportFormat, topics: Sequence[str], how: BytesFormat, reading: Reading, *, is_csv_safe: bool
+    fmt: ExportFormat, topics: Sequence[str], how: BytesFormat, reading: RecordReading, *, is_csv_safe: bool
 ) -> Opener:
     """Makes a writer for a sink. Raises KafkatoolError where a library is missing."""
     if fmt is ExportFormat.csv:
@@ -50,9 +50,9 @@ def opener(
 class _ColumnWriter:
     file: Any
     rows: Any
-    reading: Reading
+    reading: RecordReading
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         place = self.reading.place(piece.log.path)
         self.file.write(self.rows.batch(piece, rows, place.topic, place.partition))
 
@@ -61,12 +61,12 @@ class _ColumnWriter:
 
 
 class _NdjsonWriter:
-    def __init__(self, sink: Sink, how: BytesFormat, reading: Reading) -> None:
+    def __init__(self, sink: Sink, how: BytesFormat, reading: RecordReading) -> None:
         self._sink = sink
         self._reading = reading
         self._lines = RecordLines(how)
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         place = self._reading.place(piece.log.path)
         self._sink.write(self._lines.text(place, piece, records_of(piece, rows)))
 
@@ -75,7 +75,7 @@ class _NdjsonWriter:
 
 
 class _CsvWriter:
-    def __init__(self, sink: Sink, how: BytesFormat, reading: Reading, is_safe: bool) -> None:
+    def __init__(self, sink: Sink, how: BytesFormat, reading: RecordReading, is_safe: bool) -> None:
         self._sink = sink
         self._how = how
         self._reading = reading
@@ -83,7 +83,7 @@ class _CsvWriter:
         self._keys = CSV_KEYS + (VISIBILITY_KEYS if reading.show_all else ())
         sink.write(csv_line(self._keys).encode() + b"\n")
 
-    def write(self, piece: Piece, rows: Rows) -> None:
+    def write(self, piece: RecordPiece, rows: Rows) -> None:
         place = self._reading.place(piece.log.path)
         lines = []
         for row, batch, record in records_of(piece, rows):

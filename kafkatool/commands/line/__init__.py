@@ -1,1 +1,1 @@
-"""What is typed: options and arguments that commands share, and how a command line is read."""
+"""Read what is typed: the options and arguments that verbs share."""

@@ -12,7 +12,7 @@ from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import Found, Home
+    from kafkatool.engine.directory.selection import FoundPartitions, Home
     from kafkatool.engine.files.source import Guest
 
 
@@ -54,7 +54,9 @@ class BrokerOptions:
             return checkpointed, checkpointed is None
         return (wanted, False) if isinstance(wanted, int) else (None, True)
 
-    def sources(self, home: Home, found: Found, paths: list[str], given: list[str], guest: Guest) -> Sources:
+    def sources(
+        self, home: Home, found: FoundPartitions, paths: list[str], given: list[str], guest: Guest
+    ) -> Sources:
         """All that settings may come from for the partitions of one directory."""
         from kafkatool.engine.cluster.broker_dirs import configured_brokers, node_id_of, siblings
         from kafkatool.engine.cluster.effective_settings import Sources, parse_given, read_config_file

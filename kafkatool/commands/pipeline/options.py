@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import Found, Home
+    from kafkatool.engine.directory.selection import FoundPartitions, Home
     from kafkatool.engine.files.source import Guest
 
 RUN_COLUMNS = (
@@ -80,7 +80,7 @@ class AuditOptions(RecheckOptions):
 
         from kafkatool.commands.line.arguments import parse_time
         from kafkatool.engine.audit.run import PipelineRun, RunRequest
-        from kafkatool.engine.verify.verification import Request
+        from kafkatool.engine.verify.verification import VerifyRequest
 
         clock = time_ns() // 1_000_000
         guest = common.guest()
@@ -88,14 +88,14 @@ class AuditOptions(RecheckOptions):
             tuple(paths),
             out,
             clock if self.now is None else parse_time(self.now, clock),
-            Request(deep=self.deep, guest=guest),
+            VerifyRequest(deep=self.deep, guest=guest),
             self._sources_of(paths, guest),
             self.recheck(clock),
             self.keep,
         )
         return PipelineRun(request)
 
-    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Found], Sources]:
+    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, FoundPartitions], Sources]:
         from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)

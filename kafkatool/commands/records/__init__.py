@@ -1,1 +1,1 @@
-"""Records on their way to `cat` and `export`: which are read, in which order, and as which lines."""
+"""Read records for `cat` and `export`, in order, and format them as lines."""

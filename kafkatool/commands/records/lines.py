@@ -11,10 +11,10 @@ from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
 from kafkatool.commands.records.reading import visible_row
-from kafkatool.commands.rows.batches import Place
+from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.commands.screen.render import BytesFormat, bytes_json, ndjson_encoder
 from kafkatool.engine.batches.scan import Batch
-from kafkatool.engine.records.stream import Piece
+from kafkatool.engine.records.stream import RecordPiece
 from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.record import Record
 
@@ -37,7 +37,9 @@ class RecordLines:
         self._encode = ndjson_encoder(how)
         self._text = self._writer_of_bytes(how)
 
-    def text(self, place: Place, piece: Piece, records: Iterable[tuple[int, Batch, Record]]) -> bytes:
+    def text(
+        self, place: LogPlace, piece: RecordPiece, records: Iterable[tuple[int, Batch, Record]]
+    ) -> bytes:
         """A line for each of these records."""
         front = self._front(place)
         write, judged = self._text, piece.judged
@@ -58,11 +60,11 @@ class RecordLines:
             )
         return "".join(lines).encode("utf-8", "backslashreplace")
 
-    def _front(self, place: Place) -> str:
+    def _front(self, place: LogPlace) -> str:
         start = self._encode({"kind": "record", "topic": place.topic, "partition": place.partition})
         return start[:-1] + ',"offset":'
 
-    def _shared(self, place: Place, piece: Piece, row: int, batch: Batch) -> _Shared:
+    def _shared(self, place: LogPlace, piece: RecordPiece, row: int, batch: Batch) -> _Shared:
         """Cut out of the whole row of a record that has nothing of its own."""
         nothing = Record(0, 0, 0, 0, None, None, ())
         found = self._encode(visible_row(place, piece, row, batch, nothing))

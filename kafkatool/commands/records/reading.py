@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kafkatool.commands.line.arguments import Control
 from kafkatool.commands.line.options import PathOptions
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.rows.batches import Place, bad_records, damage_sentence, record_row
-from kafkatool.commands.screen.outcome import Outcome
+from kafkatool.commands.rows.batches import LogPlace, bad_records, damage_sentence, record_row
+from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.render import Talk
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.in_flight import in_flight
@@ -25,10 +25,10 @@ from kafkatool.engine.directory.named_file import SEGMENT_FILES
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.engine.records.fates import Fate
-from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.fates import TransactionFate
+from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
 from kafkatool.engine.records.subject import Subject, subjects_of
-from kafkatool.engine.records.visibility import Hidden, Rule
+from kafkatool.engine.records.visibility import Hidden, VisibilityRule
 from kafkatool.format import kinds
 from kafkatool.format.columns import RecordColumns
 from kafkatool.format.legacy import LegacyHeader
@@ -40,13 +40,13 @@ VISIBLE_KEYS = (
     *("above_high_watermark", "below_log_start"),
 )
 """What rows of records have here besides those of dump-log."""
-_FATES = [fate.label for fate in Fate]
+_FATES = [fate.label for fate in TransactionFate]
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Reading:
+class RecordReading:
     """One run of a command that shows records."""
 
     chosen: RecordFilter
@@ -55,7 +55,7 @@ class Reading:
     high_watermark: int | None
     guest: Guest
     talk: Talk
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: RunOutcome = field(default_factory=RunOutcome)
     hidden: Hidden = field(default_factory=Hidden)
     shown: int = 0
     failures: set[str] = field(default_factory=set)
@@ -68,12 +68,12 @@ class Reading:
     """By log: what was said of its flipped bits."""
     says_mends: bool = True
     """False where whoever started this says them, lest several say the same."""
-    _place: Callable[[str], Place] = field(init=False)
+    _place: Callable[[str], LogPlace] = field(init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.guest.mending, Mender):
             self.guest.mending.tell = lambda mend: self.mended(mend.path, mend.message)
-        self._place = cache(lambda path: Place.of(STDIN if path == self.stdin else path, self.guest))
+        self._place = cache(lambda path: LogPlace.of(STDIN if path == self.stdin else path, self.guest))
 
     @property
     def takes_everything(self) -> bool:
@@ -137,23 +137,23 @@ class Reading:
         self.failures.add(problem)
         self.outcome.failed = True
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> LogPlace:
         return self._place(path)
 
-    def rows(self, piece: Piece, *, counts: bool = True) -> Rows:
+    def rows(self, piece: RecordPiece, *, counts: bool = True) -> Rows:
         """Which records of a piece are shown; those that a rule hides are counted."""
         chosen = self._chosen(piece, counts=counts)
         if self.show_all:
             return chosen
         rule = piece.judged.rule[chosen]
         if self.chosen.control is Control.only:
-            rule = np.where(rule == Rule.CONTROL, Rule.SHOWN, rule).astype(np.uint8)
+            rule = np.where(rule == VisibilityRule.CONTROL, VisibilityRule.SHOWN, rule).astype(np.uint8)
         if counts:
             self.hidden.add(rule)
-        shown: Rows = chosen[rule == Rule.SHOWN]
+        shown: Rows = chosen[rule == VisibilityRule.SHOWN]
         return shown
 
-    def _chosen(self, piece: Piece, *, counts: bool) -> Rows:
+    def _chosen(self, piece: RecordPiece, *, counts: bool) -> Rows:
         """The same as RecordFilter.takes, for many at once; only content is looked at one by one."""
         columns, judged, chosen = piece.columns, piece.judged, self.chosen
         takes = records_in(chosen.wanted, columns.offset, columns.timestamp_ms)
@@ -214,7 +214,7 @@ class Reading:
 
     def say_hidden(self) -> None:
         """How many records each rule hid."""
-        lost = self.hidden.counts[Rule.UNKNOWN]
+        lost = self.hidden.counts[VisibilityRule.UNKNOWN]
         if lost:
             self.talk.warn(f"hidden: {lost} unknown, as the damage may hold the end of their transactions")
         if self.redacted:
@@ -224,7 +224,9 @@ class Reading:
             self.talk.note(f"hidden, as from a consumer of committed records: {sentence}; --all shows them")
 
 
-def visible_row(place: Place, piece: Piece, row: int, batch: Batch, record: Record) -> dict[str, object]:
+def visible_row(
+    place: LogPlace, piece: RecordPiece, row: int, batch: Batch, record: Record
+) -> dict[str, object]:
     """A record's row of NDJSON, with what is known of its visibility."""
     found = record_row(place, batch, record, payload=True)
     if isinstance(batch.header, LegacyHeader):

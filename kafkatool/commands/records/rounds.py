@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from kafkatool.commands.records.reading import Reading, Rows
+from kafkatool.commands.records.reading import RecordReading, Rows
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import Source, open_source
-from kafkatool.engine.records.stream import Bad, Piece, RecordStream, Start
+from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
 from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.errors import KafkatoolError
 
@@ -21,7 +21,7 @@ POLL_S = 0.25
 class Taker(Protocol):
     """Takes some of a piece's records."""
 
-    def write(self, piece: Piece, rows: Rows) -> None: ...
+    def write(self, piece: RecordPiece, rows: Rows) -> None: ...
 
 
 class Rounds:
@@ -29,7 +29,7 @@ class Rounds:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: RecordReading,
         taker: Taker,
         limit: int | None,
         advance: Callable[[int], None] | None = None,
@@ -106,7 +106,7 @@ class Rounds:
         return stream
 
 
-def tail_start(reading: Reading, subject: Subject, count: int) -> tuple[Start, int] | None:
+def tail_start(reading: RecordReading, subject: Subject, count: int) -> tuple[Start, int] | None:
     """Where the last records that are shown begin, and how many to leave out there; None: there are none."""
     found: tuple[Start, int] | None = None
     logs = logs_of(subject.named)
@@ -134,7 +134,7 @@ def tail_start(reading: Reading, subject: Subject, count: int) -> tuple[Start, i
 class _Counter:
     """How many records of a batch are shown."""
 
-    def __init__(self, reading: Reading, subject: Subject, log: SegmentLog, source: Source) -> None:
+    def __init__(self, reading: RecordReading, subject: Subject, log: SegmentLog, source: Source) -> None:
         self._reading = reading
         self._subject = subject
         self._log = log

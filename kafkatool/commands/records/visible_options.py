@@ -12,7 +12,7 @@ from kafkatool.commands.line.options import CommonOptions, MendBitsOpt
 
 if TYPE_CHECKING:
     from kafkatool.commands.line.record_filters import RecordFilter
-    from kafkatool.commands.records.reading import Reading
+    from kafkatool.commands.records.reading import RecordReading
 
 
 class ExportFormat(StrEnum):
@@ -55,12 +55,12 @@ class VisibleOptions:
         ),
     ] = False
 
-    def reading(self, chosen: RecordFilter, common: CommonOptions) -> Reading:
+    def reading(self, chosen: RecordFilter, common: CommonOptions) -> RecordReading:
         """Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_size
-        from kafkatool.commands.records.reading import Reading
+        from kafkatool.commands.records.reading import RecordReading
 
-        return Reading(
+        return RecordReading(
             chosen=replace(chosen, leaves_out_secrets=self.redact),
             show_all=self.show_all,
             max_batch_size=parse_size(self.max_batch_size),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.commands.rows.cache import CacheRow, log_cells, partition_row, tail_sentence
 from kafkatool.commands.rows.stats import share_text
-from kafkatool.engine.cache.residents import MappedPartition, Tail
+from kafkatool.engine.cache.residents import CachedTail, MappedPartition
 from kafkatool.engine.files.residency import Cell, condensed
 
 MOST_STRIPS = 24
@@ -36,7 +36,7 @@ class CacheShown:
     def share(self) -> str:
         return _share(self.resident_size, self.log_size)
 
-    def add(self, mapped: MappedPartition, tail: Tail | None) -> CacheRow:
+    def add(self, mapped: MappedPartition, tail: CachedTail | None) -> CacheRow:
         """Returns the row of this partition."""
         row = partition_row(mapped, tail)
         size, resident = row["log_size"], row["log_resident_size"]
@@ -49,7 +49,7 @@ class CacheShown:
             self.left_out += 1
         return row
 
-    def _insert(self, mapped: MappedPartition, tail: Tail | None, row: CacheRow) -> None:
+    def _insert(self, mapped: MappedPartition, tail: CachedTail | None, row: CacheRow) -> None:
         name, _colon, meaning = tail_sentence(mapped, tail, row).partition(": ")
         cells = log_cells(mapped.live)
         strip = CacheStrip(
@@ -64,7 +64,7 @@ class CacheShown:
         del self.strips[MOST_STRIPS:]
 
 
-def gather_cache(maps: Iterable[tuple[MappedPartition, Tail | None]]) -> CacheShown:
+def gather_cache(maps: Iterable[tuple[MappedPartition, CachedTail | None]]) -> CacheShown:
     shown = CacheShown()
     for mapped, tail in maps:
         shown.add(mapped, tail)

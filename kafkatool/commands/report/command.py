@@ -120,7 +120,7 @@ def report(
     ahead_ms = parse_duration(judged_by.forecast)
     if fmt is ReportFormat.html and out is None:
         raise UsageError("name the file to write: -o report.html, or -o - for standard output")
-    work = _Work(common, judged_by, fmt, with_payloads=with_payloads, deep=deep)
+    work = _ReportRun(common, judged_by, fmt, with_payloads=with_payloads, deep=deep)
     run = work.gathering(where, part, ahead_ms)
     if out not in (None, "-"):
         _refuse_log_dirs(str(out), run)
@@ -138,7 +138,7 @@ def _refuse_log_dirs(out: str, run: Gathering) -> None:
         raise Refused(f"{out}: lies in a log directory; put the report somewhere else")
 
 
-class _Work:
+class _ReportRun:
     """One report, from the options to the file."""
 
     def __init__(
@@ -158,7 +158,7 @@ class _Work:
         """What there is to read. Raises UsageError where that is nothing."""
         from kafkatool.commands.line.broker_options import BrokerOptions
         from kafkatool.engine.report.gathering import Gathering, GatheringRequest
-        from kafkatool.engine.verify.verification import Request
+        from kafkatool.engine.verify.verification import VerifyRequest
 
         guest, judged_by = self._guest, self._judged_by
         broker = BrokerOptions(config=judged_by.config, kafka_version=judged_by.kafka_version)
@@ -166,7 +166,7 @@ class _Work:
         now_ms = _now(judged_by.now)
         request = GatheringRequest(
             now_ms,
-            Request(deep=self._deep, sample=part, guest=guest),
+            VerifyRequest(deep=self._deep, sample=part, guest=guest),
             lambda home, found: broker.sources(home, found, expansion.named, given, guest),
             ahead_ms,
             at_ms=None if judged_by.now is None else now_ms,

@@ -23,7 +23,7 @@ from kafkatool.commands.report.sections import (
     topics_section,
 )
 from kafkatool.commands.report.style import STYLE
-from kafkatool.commands.report.words import Verdict, counted, verdict
+from kafkatool.commands.report.words import ReportVerdict, counted, verdict
 from kafkatool.commands.screen.page import Markup, join, page, tag
 from kafkatool.commands.screen.render import human_size, iso_time
 from kafkatool.engine.files.lock import broker_is_alive
@@ -88,7 +88,7 @@ def _head(told: Told) -> Iterator[Markup]:
     yield tag("div", *_tiles(told), class_="tiles")
 
 
-def _verdict(said: Verdict) -> Markup:
+def _verdict(said: ReportVerdict) -> Markup:
     parts = [tag("p", said.state, class_="state"), tag("p", said.sentence, class_="say")]
     parts.append(tag("p", said.advice))
     if said.command is not None:

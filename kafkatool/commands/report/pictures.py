@@ -17,7 +17,7 @@ from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.report.trouble import DamageMap
 from kafkatool.engine.retention.forecast import Forecast
-from kafkatool.engine.retention.rules import Decision, SegmentFacts, Verdict
+from kafkatool.engine.retention.rules import Decision, RetentionVerdict, SegmentFacts
 
 _MOST_CUTS = 120
 _LEAST = 2.0
@@ -60,7 +60,7 @@ def _widened(cells: bytearray) -> bytearray:
     return found
 
 
-def segment_line(verdicts: Sequence[Verdict], hurt: set[int], axis: TimeAxis) -> Markup:
+def segment_line(verdicts: Sequence[RetentionVerdict], hurt: set[int], axis: TimeAxis) -> Markup:
     """The segments of one log, each from its first time to its greatest."""
     parts = [rectangle("ground", 0, 9.5, WIDTH, 1)]
     for piece in _merged(_Piece.of(verdict, axis) for verdict in verdicts):
@@ -86,7 +86,7 @@ class _Piece:
     last: SegmentFacts
 
     @classmethod
-    def of(cls, verdict: Verdict, axis: TimeAxis) -> _Piece:
+    def of(cls, verdict: RetentionVerdict, axis: TimeAxis) -> _Piece:
         segment = verdict.segment
         kind = "going" if verdict.decision is Decision.DELETE else "open" if verdict.is_active else "kept"
         first_ms = segment.largest_ms if segment.first_ms is None else segment.first_ms

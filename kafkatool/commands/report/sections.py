@@ -22,7 +22,7 @@ from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
 from kafkatool.commands.screen.render import human_duration, human_size, iso_time
 from kafkatool.commands.screen.time_axis import axis_of
 from kafkatool.engine.report.gathering import Gathering, TopicNumbers
-from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.logs import JudgedLog
 from kafkatool.format.batch import CODEC_LABELS
 
 MOST_BULLETS = 50
@@ -260,7 +260,7 @@ def settings_section(run: Gathering) -> Iterator[Markup]:
         yield tag("p", f"{len(groups) - MOST_SETTINGS} other combinations are left out.", class_="lead")
 
 
-def _decisive(one: Judged) -> str:
+def _decisive(one: JudgedLog) -> str:
     return settings_sentence(None, one.decisive).removeprefix("None: ")
 
 

@@ -20,7 +20,7 @@ _STATES = {
 _MOST_RANGES = 8
 
 
-class Verdict(NamedTuple):
+class ReportVerdict(NamedTuple):
     """`kind` is a severity, `unread` or `good`; `command` may be None, or no command but a thing to do."""
 
     kind: str
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
     command: str | None = None
 
 
-def verdict(run: Gathering) -> Verdict:
+def verdict(run: Gathering) -> ReportVerdict:
     summary, troubles = run.summary, run.damaged
     if not troubles:
         return _unharmed(run)
@@ -44,32 +44,32 @@ def verdict(run: Gathering) -> Verdict:
         blocks = f"{counted(summary.unreadable_blocks, 'block')} of 4 KiB"
         advice = f"First image the disk: it does not give {blocks}. {advice}"
     sentence = f"{_sentence(severity, troubles, run)}{_unread(run)}"
-    return Verdict(severity.label, _STATES[severity], sentence, advice, command)
+    return ReportVerdict(severity.label, _STATES[severity], sentence, advice, command)
 
 
-def _unharmed(run: Gathering) -> Verdict:
+def _unharmed(run: Gathering) -> ReportVerdict:
     summary = run.summary
     read = f"{counted(summary.batches, 'batch', 'batches')} in {counted(summary.partitions, 'partition')}"
     whole = f"{read}, {human_size(summary.size)}"
     if summary.is_empty_sample:
         sentence = "The sample is empty: no log was read, and nothing can be said of them."
-        return Verdict("unread", "nothing was read", sentence, "Choose a larger share.")
+        return ReportVerdict("unread", "nothing was read", sentence, "Choose a larger share.")
     if summary.sample is not None:
         whole += f" of {human_size(summary.total_size)}, a sample"
     if summary.failures:
         inputs = counted(len(summary.failures), "input")
         sentence = f"{inputs} could not be read; in the rest ({whole}) nothing is wrong."
-        return Verdict(
+        return ReportVerdict(
             "unread", "not all was read", sentence, "Read it as a user who may, then report again."
         )
     if summary.is_of_nothing:
         sentence = "There was no batch to check: nothing can be said of what was named."
-        return Verdict("unread", "nothing was read", sentence, "Look whether this is the right place.")
+        return ReportVerdict("unread", "nothing was read", sentence, "Look whether this is the right place.")
     if summary.side_files and not summary.batches:
         sentence = f"Nothing is wrong in {counted(summary.side_files, 'side file')}; no log was read."
-        return Verdict("good", "sound", sentence, "Nothing has to be done.")
+        return ReportVerdict("good", "sound", sentence, "Nothing has to be done.")
     sentence = f"Nothing is wrong: {whole}, all of them whole and where they belong."
-    return Verdict("good", "sound", sentence, "Nothing has to be done.")
+    return ReportVerdict("good", "sound", sentence, "Nothing has to be done.")
 
 
 def _sentence(severity: Severity, troubles: list[Trouble], run: Gathering) -> str:

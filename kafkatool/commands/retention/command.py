@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.plan.evidence import Evidence
     from kafkatool.engine.plan.steps import Plan
     from kafkatool.engine.retention.free import Way
-    from kafkatool.engine.retention.logs import Judged
+    from kafkatool.engine.retention.logs import JudgedLog
 
 EPILOG = epilog(
     {
@@ -76,7 +76,7 @@ def retention(
     if plan.undo_instead(where, "retention", speak, fmt, ask.move_to):
         return
     ask.refuse_nonsense(plan)
-    work = _Work(common.guest(), speak, plan, broker, fmt=fmt, raw=raw)
+    work = _RetentionRun(common.guest(), speak, plan, broker, fmt=fmt, raw=raw)
     work.judge_with(ask.remote_offset, check_times=ask.check_times)
     work.find(where)
     if ask.purge:
@@ -93,7 +93,7 @@ def retention(
     raise typer.Exit(work.exit_code)
 
 
-class _Work:
+class _RetentionRun:
     def __init__(
         self, guest: Guest, speak: Talk, plan: PlanOptions, broker: BrokerOptions, *, fmt: Format, raw: bool
     ) -> None:
@@ -161,7 +161,7 @@ class _Work:
         given = self._plan.settings or []
         return self._broker.sources(home, self._found, self._paths, given, self._guest)
 
-    def _judge(self, home: Home) -> list[Judged]:
+    def _judge(self, home: Home) -> list[JudgedLog]:
         from kafkatool.engine.jobs.in_order import in_order
         from kafkatool.engine.retention.logs import JudgeAsk, judge_one
         from kafkatool.errors import KafkatoolError
@@ -192,7 +192,7 @@ class _Work:
             return None
         return copied_of(named.partition, home.log_dir, sources, self._copies)
 
-    def _tell_unknown(self, judged: list[Judged]) -> None:
+    def _tell_unknown(self, judged: list[JudgedLog]) -> None:
         """What cannot be told is not done, and not passed over either: the exit code says so."""
         from kafkatool.commands.rows.retention import unknown_sentence
 
@@ -200,7 +200,7 @@ class _Work:
             if one.unknown:
                 self._fail(unknown_sentence(one))
 
-    def _warn_of_old_metadata(self, sources: Sources, judged: list[Judged]) -> None:
+    def _warn_of_old_metadata(self, sources: Sources, judged: list[JudgedLog]) -> None:
         from kafkatool.commands.rows.settings import early_end_sentence
 
         asked = [one for one in judged if one.is_asked]
@@ -208,7 +208,7 @@ class _Work:
         if sources.metadata_end is not None and topics:
             self._talk.warn(early_end_sentence(sources.metadata_end, topics))
 
-    def _tell_settings(self, judged: list[Judged]) -> None:
+    def _tell_settings(self, judged: list[JudgedLog]) -> None:
         from kafkatool.commands.rows.settings import setting_row, settings_sentence
 
         topics = {one.partition.topic: one for one in judged if one.is_asked}
@@ -235,7 +235,7 @@ class _Work:
         else:
             yield _Nowhere()
 
-    def _named(self, row: Row, one: Judged) -> Row:
+    def _named(self, row: Row, one: JudgedLog) -> Row:
         return row if self._fmt is Format.ndjson else {**row, "partition_name": one.partition.directory}
 
     # --- deleting -------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class _Work:
 
     # --- looking ahead ----------------------------------------------------------------------------------
 
-    def _everything(self) -> list[Judged]:
+    def _everything(self) -> list[JudgedLog]:
         return [one for home in self._homes for one in self._judge(home)]
 
     def forecast(self, text: str) -> None:
@@ -358,7 +358,7 @@ class _Work:
         if most < wanted:
             self._fail(f"no change of retention frees {human_size(wanted)} here; at most {human_size(most)}")
 
-    def _ways_as_rows(self, ways: list[Way], judged: list[Judged]) -> tuple[list[Row], list[Row]]:
+    def _ways_as_rows(self, ways: list[Way], judged: list[JudgedLog]) -> tuple[list[Row], list[Row]]:
         """What is held back, and changes of settings."""
         from kafkatool.commands.rows.retention import change_row, held_row
         from kafkatool.engine.retention.held import HeldBack

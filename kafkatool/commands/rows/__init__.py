@@ -1,1 +1,1 @@
-"""What a row of each subject holds, and how it looks as a table; `keys` says what each NDJSON key means."""
+"""Build the rows of each subject; `keys` says what each NDJSON key means."""

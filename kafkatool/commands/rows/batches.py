@@ -63,7 +63,7 @@ DAMAGE_KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPlace:
     """Where a log stands: what its name and its directory's say."""
 
     path: str
@@ -72,7 +72,7 @@ class Place:
     segment: int | None
 
     @classmethod
-    def of(cls, path: str, guest: Guest) -> Place:
+    def of(cls, path: str, guest: Guest) -> LogPlace:
         """A topic whose name the directory's cut short is looked up in the metadata beside it."""
         directory = os.path.dirname(os.path.abspath(path))
         name = os.path.basename(directory)
@@ -92,7 +92,7 @@ class Place:
         return self.path if self.topic is None else f"{self.topic}-{self.partition}"
 
 
-def batch_row(place: Place, batch: Batch) -> dict[str, object]:
+def batch_row(place: LogPlace, batch: Batch) -> dict[str, object]:
     header = batch.header
     row: dict[str, object] = {
         "kind": "batch",
@@ -162,7 +162,7 @@ def _first_offset(header: LegacyHeader, batch: Batch) -> int | None:
 
 
 def record_row(
-    place: Place, batch: Batch, record: Record | LegacyMessage, *, payload: bool
+    place: LogPlace, batch: Batch, record: Record | LegacyMessage, *, payload: bool
 ) -> dict[str, object]:
     """One record; key, value and header values only with `payload`, their sizes always."""
     headers = () if isinstance(record, LegacyMessage) else record.headers
@@ -186,7 +186,7 @@ def record_row(
     }
 
 
-def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[str, object]:
+def damage_row(place: LogPlace, damage: Damage, *, kind: str = "damage") -> dict[str, object]:
     return {
         "kind": kind,
         "topic": place.topic,
@@ -197,7 +197,7 @@ def damage_row(place: Place, damage: Damage, *, kind: str = "damage") -> dict[st
     }
 
 
-def next_step(place: Place, damage: Damage) -> str:
+def next_step(place: LogPlace, damage: Damage) -> str:
     """The command that shows more."""
     from kafkatool.engine.advice.table import Advice
 
@@ -209,7 +209,7 @@ def next_step(place: Place, damage: Damage) -> str:
     return Advice.VERIFY(where=where) if place.path != STDIN else Advice.SHOW_FILE(file=STDIN)
 
 
-def damage_sentence(place: Place, damage: Damage) -> str:
+def damage_sentence(place: LogPlace, damage: Damage) -> str:
     """The same for a person, in one line."""
     text = f"{place.path}: byte {damage.position}: {damage.kind}: {damage.message}"
     text += f" (expected {damage.expected}, found {damage.found})"
@@ -221,7 +221,7 @@ def damage_sentence(place: Place, damage: Damage) -> str:
     return text
 
 
-def table_row(row: Row, place: Place) -> Row:
+def table_row(row: Row, place: LogPlace) -> Row:
     """The same row with what only columns show: joined fields and a word for what is unusual."""
     match row["kind"]:
         case "damage":

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from kafkatool.commands.screen.render import Column, Look, human_size, iso_time, printable
-from kafkatool.engine.cache.planning import Done, Piece
-from kafkatool.engine.cache.residents import MappedFile, MappedPartition, MappedSegment, Reader, Tail
+from kafkatool.engine.cache.planning import CacheDone, CachePiece
+from kafkatool.engine.cache.residents import CachedTail, MappedFile, MappedPartition, MappedSegment, Reader
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell
 from kafkatool.format import kinds
@@ -17,7 +17,7 @@ from kafkatool.format import kinds
 CacheRow = dict[str, Any]
 
 
-class View(StrEnum):
+class CacheView(StrEnum):
     topics = "topics"
     partitions = "partitions"
     segments = "segments"
@@ -43,15 +43,15 @@ _FILE_NUMBERS = [
 _CHANGE = Column("change", "CHANGE", Look.number, blank="")
 _MAP = Column("strip", "MAP")
 _FIRST = {
-    View.topics: [Column("topic", "TOPIC")],
-    View.partitions: [Column("name", "PARTITION")],
-    View.segments: [Column("name", "PARTITION"), Column("segment", "SEGMENT", Look.number)],
-    View.files: [Column("name", "FILE")],
+    CacheView.topics: [Column("topic", "TOPIC")],
+    CacheView.partitions: [Column("name", "PARTITION")],
+    CacheView.segments: [Column("name", "PARTITION"), Column("segment", "SEGMENT", Look.number)],
+    CacheView.files: [Column("name", "FILE")],
 }
 
 
-def columns(view: View, *, is_watched: bool) -> list[Column]:
-    numbers = _FILE_NUMBERS if view is View.files else _NUMBERS
+def columns(view: CacheView, *, is_watched: bool) -> list[Column]:
+    numbers = _FILE_NUMBERS if view is CacheView.files else _NUMBERS
     if is_watched:  # there is no room for both in a narrow terminal
         numbers = [*(column for column in numbers if column.title != "INDEXES"), _CHANGE]
     return [*_FIRST[view], *numbers, _MAP]
@@ -118,7 +118,7 @@ def segment_row(one: MappedSegment, mapped: MappedPartition) -> CacheRow:
     }
 
 
-def partition_row(mapped: MappedPartition, tail: Tail | None) -> CacheRow:
+def partition_row(mapped: MappedPartition, tail: CachedTail | None) -> CacheRow:
     return {
         "kind": "cache_partition",
         "topic": mapped.partition.topic,
@@ -167,7 +167,7 @@ def reader_row(reader: Reader, mapped: MappedPartition) -> CacheRow:
     }
 
 
-def piece_row(piece: Piece, done: Done | None = None) -> CacheRow:
+def piece_row(piece: CachePiece, done: CacheDone | None = None) -> CacheRow:
     return {
         "kind": "cache_step",
         "action": str(piece.action),
@@ -284,7 +284,7 @@ def place_of(mapped: MappedPartition) -> str:
     return printable(mapped.partition.directory or mapped.partition.path)
 
 
-def tail_sentence(mapped: MappedPartition, tail: Tail | None, row: CacheRow) -> str:
+def tail_sentence(mapped: MappedPartition, tail: CachedTail | None, row: CacheRow) -> str:
     """What the numbers mean to those who read this log."""
     place = place_of(mapped)
     if row["resident_pages"] is None:

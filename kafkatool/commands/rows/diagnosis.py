@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kafkatool.commands.screen.render import human_duration, human_size
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.doctor.examination import Diagnosis
-from kafkatool.engine.doctor.symptoms import Loss, Verdict
+from kafkatool.engine.doctor.symptoms import Loss, StartVerdict
 from kafkatool.engine.verify.finding import Finding
 
 _MOST_SHOWN = 30
@@ -51,22 +51,22 @@ def verdict_text(found: Diagnosis) -> str:
     losses, maybe = chart.losses, _maybe(chart.maybe_losses)
     lost = f"{at_least}{_count(chart.lost_offsets, 'offset')} in {_count(len(losses), 'partition')}"
     match found.verdict:
-        case Verdict.NO_START:
+        case StartVerdict.NO_START:
             return "will not start"
-        case Verdict.SERVES_NOTHING:
+        case StartVerdict.SERVES_NOTHING:
             return "starts but serves nothing"
-        case Verdict.PARTLY:
+        case StartVerdict.PARTLY:
             also = f", and loses {lost}" if losses else ""
             return f"starts without {', '.join(found.offline)}{also}{maybe}"
-        case Verdict.LOSES:
+        case StartVerdict.LOSES:
             return f"starts and loses {lost}{maybe}"
-        case Verdict.RUNNING:
+        case StartVerdict.RUNNING:
             return f"a broker is running on it{f' (process {found.pid})' if found.pid else ''}"
-        case Verdict.UNKNOWN:
+        case StartVerdict.UNKNOWN:
             if chart.failures:
                 return "cannot tell: not all of it could be read"
             return f"nothing stops it; {', '.join(chart.unscanned)} not scanned: what is lost is not known"
-        case Verdict.STARTS:
+        case StartVerdict.STARTS:
             return f"starts, and loses nothing that is on its disks{maybe}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafkatool.commands.rows.batches import DAMAGE_KEYS
 from kafkatool.commands.screen.render import Column, Look, human_size
 from kafkatool.engine.batches.damage import Severity, damage_facts
-from kafkatool.engine.verify.finding import Finding, Summary
+from kafkatool.engine.verify.finding import Finding, VerifySummary
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition, Segment
@@ -124,7 +124,7 @@ def verified_row(partition: Partition, segment: Segment, verified_at_ms: int | N
     }
 
 
-def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
+def summary_row(summary: VerifySummary, *, deep: bool) -> dict[str, object]:
     worst = summary.worst
     return {
         "kind": "summary",
@@ -149,7 +149,7 @@ def summary_row(summary: Summary, *, deep: bool) -> dict[str, object]:
     }
 
 
-def summary_text(summary: Summary, *, deep: bool, raw: bool) -> str:
+def summary_text(summary: VerifySummary, *, deep: bool, raw: bool) -> str:
     """The last line under a table."""
     size = str(summary.size) if raw else human_size(summary.size)
     depth = "batches and records" if deep else "batches"

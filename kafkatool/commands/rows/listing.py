@@ -18,7 +18,7 @@ from kafkatool.format.kinds import Group
 LsRow = dict[str, Any]
 
 
-class View(StrEnum):
+class ListingView(StrEnum):
     topics = "topics"
     partitions = "partitions"
     segments = "segments"
@@ -39,8 +39,8 @@ _WHERE = (Column("topic", "TOPIC"), Column("partition", "PARTITION", Look.number
 _STATE = Column("state", "STATE")
 _NOTE = Column("problem", "NOTE", blank="")
 
-COLUMNS: dict[View, tuple[Column, ...]] = {
-    View.topics: (
+COLUMNS: dict[ListingView, tuple[Column, ...]] = {
+    ListingView.topics: (
         Column("topic", "TOPIC"),
         Column("partitions", "PARTITIONS", Look.number),
         Column("states", "STATES"),
@@ -49,7 +49,7 @@ COLUMNS: dict[View, tuple[Column, ...]] = {
         *_SIZES,
         _NOTE,
     ),
-    View.partitions: (
+    ListingView.partitions: (
         *_WHERE,
         _STATE,
         Column("segments", "SEGMENTS", Look.number),
@@ -59,7 +59,7 @@ COLUMNS: dict[View, tuple[Column, ...]] = {
         Column("leftover_allocated", "LEFTOVERS", Look.size),
         _NOTE,
     ),
-    View.segments: (
+    ListingView.segments: (
         *_WHERE,
         Column("segment", "SEGMENT", Look.number),
         _STATE,
@@ -70,14 +70,14 @@ COLUMNS: dict[View, tuple[Column, ...]] = {
         Column("allocated", "ALLOCATED", Look.size),
         _NOTE,
     ),
-    View.files: (
+    ListingView.files: (
         Column("file", "FILE"),
         Column("file_kind", "KIND"),
         _STATE,
         Column("modified_ms", "MODIFIED", Look.time),
         *_SIZES,
     ),
-    View.space: (
+    ListingView.space: (
         Column("mount", "FILE SYSTEM"),
         Column("what", "WHAT"),
         Column("size", "SIZE", Look.size),
@@ -88,7 +88,7 @@ COLUMNS: dict[View, tuple[Column, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListedPlace:
     """A partition, and the log directory it lies in where that was named."""
 
     partition: Partition
@@ -166,7 +166,7 @@ def unknown_directories(log_dir: LogDir) -> list[str]:
     return [*log_dir.unknown_directories, *inner]
 
 
-def partition_row(place: Place, extent: Extent) -> LsRow:
+def partition_row(place: ListedPlace, extent: Extent) -> LsRow:
     partition = place.partition
     return {
         "kind": "partition",
@@ -184,7 +184,7 @@ def partition_row(place: Place, extent: Extent) -> LsRow:
     }
 
 
-def segment_row(place: Place, segment: Segment, extent: Extent) -> LsRow:
+def segment_row(place: ListedPlace, segment: Segment, extent: Extent) -> LsRow:
     log = segment.log
     indexes = [entry for entry in segment.files if entry.kind.group is Group.INDEX]
     return {
@@ -201,7 +201,7 @@ def segment_row(place: Place, segment: Segment, extent: Extent) -> LsRow:
     }
 
 
-def file_row(place: Place | None, log_dir: LogDir | None, entry: FileEntry) -> LsRow:
+def file_row(place: ListedPlace | None, log_dir: LogDir | None, entry: FileEntry) -> LsRow:
     nowhere = {
         "log_dir": log_dir.path if log_dir else None,
         "directory": None,
@@ -222,16 +222,16 @@ def file_row(place: Place | None, log_dir: LogDir | None, entry: FileEntry) -> L
     }
 
 
-def topic_rows(places: Iterable[Place], guest: Guest) -> Iterator[LsRow]:
+def topic_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     """One row a topic, over all the log directories named."""
-    topics: dict[str, list[Place]] = {}
+    topics: dict[str, list[ListedPlace]] = {}
     for place in places:
         topics.setdefault(place.partition.topic or place.partition.directory, []).append(place)
     for topic, members in sorted(topics.items()):
         yield _topic_row(topic, members, [partition_extent(place.partition, guest) for place in members])
 
 
-def _topic_row(topic: str, members: list[Place], extents: list[Extent]) -> LsRow:
+def _topic_row(topic: str, members: list[ListedPlace], extents: list[Extent]) -> LsRow:
     states = [str(place.partition.state) for place in members]
     filled = [extent for extent in extents if not extent.is_empty]
     ids = {place.partition.topic_id for place in members} - {None}
@@ -258,20 +258,20 @@ def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
     return found
 
 
-def partition_rows(places: Iterable[Place], guest: Guest) -> Iterator[LsRow]:
+def partition_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
         extent = partition_extent(place.partition, guest)
         yield {**partition_row(place, extent), "unread": int(not extent.could_be_read)}
 
 
-def segment_rows(places: Iterable[Place], guest: Guest) -> Iterator[LsRow]:
+def segment_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
         for segment in place.partition.segments:
             extent = segment_extent(segment, guest)
             yield {**segment_row(place, segment, extent), "unread": int(not extent.could_be_read)}
 
 
-def file_rows(places: Iterable[Place], log_dirs: Iterable[LogDir]) -> Iterator[LsRow]:
+def file_rows(places: Iterable[ListedPlace], log_dirs: Iterable[LogDir]) -> Iterator[LsRow]:
     for log_dir in log_dirs:
         for entry in (*log_dir.files, *log_dir.remote_cache):
             yield file_row(None, log_dir, entry)
@@ -280,7 +280,7 @@ def file_rows(places: Iterable[Place], log_dirs: Iterable[LogDir]) -> Iterator[L
             yield file_row(place, place.log_dir, entry)
 
 
-def total_row(places: list[Place], log_dirs: list[LogDir]) -> LsRow:
+def total_row(places: list[ListedPlace], log_dirs: list[LogDir]) -> LsRow:
     """Everything that was named, each file once."""
     loose = [entry for log_dir in log_dirs for entry in (*log_dir.files, *log_dir.remote_cache)]
     everything = [*loose, *(entry for place in places for entry in place.partition.files)]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from kafkatool.commands.screen.render import Column, Look, Row, human_duration, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.directory.log_dir import PartitionState
-from kafkatool.engine.retention.rules import Decision, Rule, TimeSource
+from kafkatool.engine.retention.rules import Decision, RetentionRule, TimeSource
 
 if TYPE_CHECKING:
     from kafkatool.engine.retention.forecast import Departure, Point
-    from kafkatool.engine.retention.free import Change
+    from kafkatool.engine.retention.free import SettingChange
     from kafkatool.engine.retention.held import HeldBack
-    from kafkatool.engine.retention.logs import Judged
-    from kafkatool.engine.retention.rules import SegmentFacts, Verdict
+    from kafkatool.engine.retention.logs import JudgedLog
+    from kafkatool.engine.retention.rules import RetentionVerdict, SegmentFacts
 
 VERDICT_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -72,7 +72,7 @@ _NOT_ASKED = {
 # --- verdicts -----------------------------------------------------------------------------------------
 
 
-def verdict_row(judged: Judged, verdict: Verdict, now_ms: int) -> Row:
+def verdict_row(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> Row:
     segment, limits, replicas = verdict.segment, judged.limits, judged.replicas
     return {
         "kind": "verdict",
@@ -110,7 +110,7 @@ def verdict_row(judged: Judged, verdict: Verdict, now_ms: int) -> Row:
     }
 
 
-def why(judged: Judged, verdict: Verdict, now_ms: int) -> str:
+def why(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
     """The numbers that were compared, in a sentence."""
     if not judged.is_asked:
         return _NOT_ASKED[judged.partition.state]
@@ -121,14 +121,14 @@ def why(judged: Judged, verdict: Verdict, now_ms: int) -> str:
     return "; ".join([words or _reason(judged, verdict, now_ms), *doubts])
 
 
-def _unknown(judged: Judged, verdict: Verdict) -> str:
+def _unknown(judged: JudgedLog, verdict: RetentionVerdict) -> str:
     return (
         f"goes by {verdict.rule} if offsets up to {verdict.upper_offset - 1} are in remote storage, which no "
         "file here tells: --remote-offset N"
     )
 
 
-def unknown_sentence(judged: Judged) -> str:
+def unknown_sentence(judged: JudgedLog) -> str:
     """What is missing to judge a partition, and who knows it."""
     return (
         f"{judged.partition.path}: {_count(judged.unknown)} cannot be judged: how far it is copied to remote "
@@ -137,29 +137,29 @@ def unknown_sentence(judged: Judged) -> str:
     )
 
 
-def _reason(judged: Judged, verdict: Verdict, now_ms: int) -> str:
+def _reason(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
     facts, rule = judged.facts, verdict.rule
-    if rule is Rule.START_OFFSET:
+    if rule is RetentionRule.START_OFFSET:
         return f"all of it lies below the log start offset {facts.log_start}"
-    if rule is Rule.HIGH_WATERMARK:
+    if rule is RetentionRule.HIGH_WATERMARK:
         return f"reaches to offset {verdict.upper_offset}, above the high watermark {facts.high_watermark}"
-    if rule is Rule.ACTIVE:
+    if rule is RetentionRule.ACTIVE:
         is_empty = verdict.segment.size == 0
         return (
             "the active segment, and empty"
             if is_empty
             else "the active segment; all of it is below the start"
         )
-    if rule is Rule.REMOTE:
+    if rule is RetentionRule.REMOTE:
         return f"not copied yet: remote storage ends at offset {judged.limits.remote_offset}"
-    if rule is Rule.AFTER_KEPT:
+    if rule is RetentionRule.AFTER_KEPT:
         return _held(judged, verdict, now_ms)
-    if rule is Rule.POLICY:
+    if rule is RetentionRule.POLICY:
         return _policy(judged)
     return _limits(judged, verdict, now_ms)
 
 
-def _held(judged: Judged, verdict: Verdict, now_ms: int) -> str:
+def _held(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
     assert verdict.held_by is not None
     holder = verdict.held_by
     words = f"has expired, but segment {holder.base_offset} before it stays"
@@ -170,7 +170,7 @@ def _held(judged: Judged, verdict: Verdict, now_ms: int) -> str:
     return words
 
 
-def _policy(judged: Judged) -> str:
+def _policy(judged: JudgedLog) -> str:
     limits = judged.limits
     policy = ",".join(limits.policy) or "none"
     if not limits.is_retained:
@@ -180,11 +180,11 @@ def _policy(judged: Judged) -> str:
     return "neither retention.ms nor retention.bytes is a limit"
 
 
-def _limits(judged: Judged, verdict: Verdict, now_ms: int) -> str:
+def _limits(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
     limits, segment = judged.limits, verdict.segment
     prefix = "local." if limits.copies else ""
     words = []
-    if limits.retention_ms >= 0 and verdict.rule is not Rule.SIZE:
+    if limits.retention_ms >= 0 and verdict.rule is not RetentionRule.SIZE:
         age, limit = now_ms - segment.largest_ms, f"{prefix}retention.ms={limits.retention_ms}"
         if age > limits.retention_ms:
             words.append(f"{human_duration(age)} old, over {limit} ({human_duration(limits.retention_ms)})")
@@ -195,19 +195,21 @@ def _limits(judged: Judged, verdict: Verdict, now_ms: int) -> str:
             )
         else:
             words.append(f"{human_duration(age)} old, within {limit} ({human_duration(limits.retention_ms)})")
-    if limits.retention_bytes >= 0 and (verdict.rule is Rule.SIZE or verdict.decision is Decision.KEEP):
+    if limits.retention_bytes >= 0 and (
+        verdict.rule is RetentionRule.SIZE or verdict.decision is Decision.KEEP
+    ):
         words.append(_size(judged, verdict, f"{prefix}retention.bytes={limits.retention_bytes}"))
     return ", ".join(words)
 
 
-def _size(judged: Judged, verdict: Verdict, limit: str) -> str:
+def _size(judged: JudgedLog, verdict: RetentionVerdict, limit: str) -> str:
     if verdict.excess is None:
         if judged.facts.size < judged.limits.retention_bytes:
             return f"the log has {judged.facts.size} bytes, below {limit}"
         return f"{limit} is reached without it"
     words = (
         "goes"
-        if verdict.rule is Rule.SIZE and verdict.decision is not Decision.KEEP
+        if verdict.rule is RetentionRule.SIZE and verdict.decision is not Decision.KEEP
         else "is too large to go"
     )
     return f"{verdict.excess} bytes above {limit}, this one has {verdict.segment.size} and {words}"
@@ -229,7 +231,7 @@ def _doubts(segment: SegmentFacts) -> Iterator[str]:
 # --- settings, changes, forecast ------------------------------------------------------------------------
 
 
-def change_row(rank: int, change: Change, within_ms: int) -> Row:
+def change_row(rank: int, change: SettingChange, within_ms: int) -> Row:
     name, topic = change.setting.name, change.topic
     undo = Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.undo_value}")
     if change.undo_value is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kafkatool.commands.rows.batches import Place
+from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.kinds import FileKind
@@ -13,7 +13,7 @@ from kafkatool.format.kinds import FileKind
 SideRow = dict[str, object]
 
 
-def side_rows(kind: FileKind, place: Place, guest: Guest) -> Iterator[SideRow]:
+def side_rows(kind: FileKind, place: LogPlace, guest: Guest) -> Iterator[SideRow]:
     """The rows of one file; raises FormatError where its bytes are not what its name says."""
     raw = read_small_file(place.path, guest)
     row_kind, read = _READERS[kind]
@@ -27,32 +27,32 @@ def row_kind(kind: FileKind) -> str | None:
     return found[0] if found else None
 
 
-def _where(kind: FileKind, place: Place) -> SideRow:
+def _where(kind: FileKind, place: LogPlace) -> SideRow:
     if kind in _OF_PARTITION:
         return {"file": place.path, "topic": place.topic, "partition": place.partition}
     return {"file": place.path}
 
 
-def _index_rows(raw: bytes, place: Place) -> Iterator[SideRow]:
+def _index_rows(raw: bytes, place: LogPlace) -> Iterator[SideRow]:
     base = place.segment or 0
     for slot, entry in enumerate(offset_index.read_entries(raw[: offset_index.entries_end(raw)])):
         yield {"slot": slot, "offset": entry.offset(base), "position": entry.position}
 
 
-def _time_index_rows(raw: bytes, place: Place) -> Iterator[SideRow]:
+def _time_index_rows(raw: bytes, place: LogPlace) -> Iterator[SideRow]:
     base = place.segment or 0
     for slot, entry in enumerate(time_index.read_entries(raw[: time_index.entries_end(raw)])):
         yield {"slot": slot, "timestamp_ms": entry.timestamp_ms, "offset": entry.offset(base)}
 
 
-def _txn_index_rows(raw: bytes, _place: Place) -> Iterator[SideRow]:
+def _txn_index_rows(raw: bytes, _place: LogPlace) -> Iterator[SideRow]:
     return (entry._asdict() for entry in txn_index.read_entries(raw))
 
 
-def _listed(kind: FileKind) -> Callable[[bytes, Place], Iterable[SideRow]]:
+def _listed(kind: FileKind) -> Callable[[bytes, LogPlace], Iterable[SideRow]]:
     """Rows of a file that holds a list of named tuples, or a single one."""
 
-    def read(raw: bytes, _place: Place) -> Iterator[SideRow]:
+    def read(raw: bytes, _place: LogPlace) -> Iterator[SideRow]:
         assert kind.read is not None
         values: Any = kind.read(raw)
         for value in values if isinstance(values, list) else [values]:
@@ -61,8 +61,8 @@ def _listed(kind: FileKind) -> Callable[[bytes, Place], Iterable[SideRow]]:
     return read
 
 
-def _offset_rows(kind: FileKind) -> Callable[[bytes, Place], Iterable[SideRow]]:
-    def read(raw: bytes, place: Place) -> Iterator[SideRow]:
+def _offset_rows(kind: FileKind) -> Callable[[bytes, LogPlace], Iterable[SideRow]]:
+    def read(raw: bytes, place: LogPlace) -> Iterator[SideRow]:
         return ({"checkpoint": kind.name, **row} for row in _listed(kind)(raw, place))
 
     return read
@@ -78,7 +78,7 @@ _OF_PARTITION = (
 )
 _OFFSETS = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)
 
-_READERS: dict[FileKind, tuple[str, Callable[[bytes, Place], Iterable[SideRow]]]] = {
+_READERS: dict[FileKind, tuple[str, Callable[[bytes, LogPlace], Iterable[SideRow]]]] = {
     kinds.OFFSET_INDEX: ("index_entry", _index_rows),
     kinds.TIME_INDEX: ("time_index_entry", _time_index_rows),
     kinds.TXN_INDEX: ("aborted_transaction", _txn_index_rows),

@@ -11,7 +11,7 @@ from kafkatool.engine.stats.facts import Deep, Stats, Times
 from kafkatool.engine.stats.grouping import By
 from kafkatool.engine.stats.keys import Key
 from kafkatool.engine.stats.recompress import WhatIf
-from kafkatool.engine.stats.statistics import Group
+from kafkatool.engine.stats.statistics import StatsGroup
 from kafkatool.format.batch import CODEC_LABELS, TimestampType
 
 StatsRow = dict[str, Any]
@@ -38,7 +38,7 @@ def share_text(share: float) -> str:
 # --- NDJSON and CSV -----------------------------------------------------------------------------------
 
 
-def place_row(group: Group) -> StatsRow:
+def place_row(group: StatsGroup) -> StatsRow:
     """What a group is, as every kind of row says it."""
     log, by = group.log, group.by
     partition = log.partition if log is not None and by is not None else None
@@ -52,7 +52,7 @@ def place_row(group: Group) -> StatsRow:
     }
 
 
-def stats_row(group: Group) -> StatsRow:
+def stats_row(group: StatsGroup) -> StatsRow:
     stats = group.stats
     row = {
         "kind": "stats",
@@ -164,7 +164,7 @@ def _deep(deep: Deep) -> StatsRow:
     }
 
 
-def time_rows(group: Group, timeline: Timeline) -> Iterator[StatsRow]:
+def time_rows(group: StatsGroup, timeline: Timeline) -> Iterator[StatsRow]:
     width = timeline.width_ms
     for stretch, measures in zip(timeline.stretches.tolist(), timeline.measures.tolist(), strict=True):
         yield {
@@ -176,7 +176,7 @@ def time_rows(group: Group, timeline: Timeline) -> Iterator[StatsRow]:
         }
 
 
-def key_rows(group: Group, most: int, *, redact: bool) -> Iterator[StatsRow]:
+def key_rows(group: StatsGroup, most: int, *, redact: bool) -> Iterator[StatsRow]:
     deep = group.stats.deep
     for rank, key in enumerate(() if deep is None else deep.keys.top(most), 1):
         assert deep is not None
@@ -198,7 +198,7 @@ def hidden(key: Key) -> str:
     return f"#{key.hash:016x}"
 
 
-def prefix_rows(group: Group, most: int) -> Iterator[StatsRow]:
+def prefix_rows(group: StatsGroup, most: int) -> Iterator[StatsRow]:
     deep = group.stats.deep
     for rank, one in enumerate(() if deep is None else deep.keys.prefixes(most), 1):
         assert deep is not None
@@ -219,7 +219,7 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 6) if whole else 0.0
 
 
-def what_if_rows(group: Group, results: list[WhatIf]) -> Iterator[StatsRow]:
+def what_if_rows(group: StatsGroup, results: list[WhatIf]) -> Iterator[StatsRow]:
     for result in results:
         factor = result.size / result.stored if result.stored else None
         yield {
@@ -272,7 +272,7 @@ LINE_COLUMNS: dict[By, tuple[Column, ...]] = {
 }
 
 
-def line_row(group: Group, total_size: int) -> StatsRow:
+def line_row(group: StatsGroup, total_size: int) -> StatsRow:
     """A group as one line of the short table."""
     stats = group.stats
     share = min(1.0, stats.size / total_size) if total_size else 0.0
@@ -287,7 +287,7 @@ def line_row(group: Group, total_size: int) -> StatsRow:
     }
 
 
-def name_of(group: Group) -> str:
+def name_of(group: StatsGroup) -> str:
     if group.by is None or group.log is None:
         return "total"
     if group.by is By.FILE:

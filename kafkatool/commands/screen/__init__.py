@@ -1,1 +1,1 @@
-"""What is shown: tables, NDJSON, pages, progress, and the talk on stderr."""
+"""Show results: tables, NDJSON, pages, progress, and messages on stderr."""

@@ -6,7 +6,7 @@ from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.errors import ExitCode
 
 
-class Outcome:
+class RunOutcome:
     """The worst that was met, and with it the exit code."""
 
     def __init__(self) -> None:

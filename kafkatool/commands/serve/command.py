@@ -12,7 +12,7 @@ from kafkatool.commands.serve.options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.directory.selection import Found
+    from kafkatool.engine.directory.selection import FoundPartitions
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
@@ -111,7 +111,7 @@ def _tell_catalog(catalog: Catalog, speak: Talk) -> None:
         speak.note(f"left out: {count} {word} {partitions}; --include {word} serves {them}")
 
 
-def _refuse_inside(path: str, found: Found) -> None:
+def _refuse_inside(path: str, found: FoundPartitions) -> None:
     from kafkatool.engine.records.subject import is_inside
 
     for home in found.homes:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.budget import Budget
-    from kafkatool.engine.serve.catalog import Choice
-    from kafkatool.engine.serve.connections import Limits
+    from kafkatool.engine.serve.catalog import CatalogChoice
+    from kafkatool.engine.serve.connections import ConnectionLimits
     from kafkatool.engine.serve.partitions import Serving
     from kafkatool.engine.serve.sasl import Authentication
     from kafkatool.engine.serve.server import Address, Settings
@@ -85,11 +85,11 @@ class ShownOptions:
         bool, typer.Option("--follow", help="Go on as the logs grow: a broker may be writing to them.")
     ] = False
 
-    def choice(self) -> Choice:
+    def choice(self) -> CatalogChoice:
         """Raises UsageError."""
         import os
 
-        from kafkatool.engine.serve.catalog import INCLUDABLE, Choice
+        from kafkatool.engine.serve.catalog import INCLUDABLE, CatalogChoice
         from kafkatool.format.names import topic_problem
 
         words = [word.strip() for text in self.include or () for word in text.split(",") if word.strip()]
@@ -104,7 +104,7 @@ class ShownOptions:
             if problem := topic_problem(topic):
                 raise UsageError(f"--rename {text}: no topic can have that name: {problem}")
             renames[os.path.normpath(directory)] = topic
-        return Choice(frozenset(words), renames)
+        return CatalogChoice(frozenset(words), renames)
 
     def serving(self, guest: Guest) -> Serving:
         """Raises UsageError."""
@@ -288,11 +288,11 @@ class NetworkOptions:
             return [f"{key}: others than its owner can read this private key: {Advice.HIDE_SECRET(file=key)}"]
         return []
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> ConnectionLimits:
         from kafkatool.commands.line.arguments import parse_size
-        from kafkatool.engine.serve.connections import Limits
+        from kafkatool.engine.serve.connections import ConnectionLimits
 
-        return Limits(
+        return ConnectionLimits(
             frame_bytes=parse_size(self.max_request),
             connections=self.max_connections,
             connections_of_address=self.max_connections_per_address,

@@ -15,7 +15,7 @@ from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.serve.answers import Answers, Identity
 from kafkatool.engine.serve.budget import Account
-from kafkatool.engine.serve.catalog import Catalog, Choice, make_catalog
+from kafkatool.engine.serve.catalog import Catalog, CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed, Offsets, read_consumer_offsets
 from kafkatool.engine.serve.metrics import MetricsServer
 from kafkatool.engine.serve.partitions import Serving
@@ -24,7 +24,7 @@ from kafkatool.errors import KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.commands.serve.options import NetworkOptions
-    from kafkatool.engine.directory.selection import Found
+    from kafkatool.engine.directory.selection import FoundPartitions
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.traffic import Totals
 
@@ -40,9 +40,9 @@ class Session:
         self,
         settings: Settings,
         network: NetworkOptions,
-        choice: Choice,
+        choice: CatalogChoice,
         how: Serving,
-        found: Found,
+        found: FoundPartitions,
         catalog: Catalog,
         guest: Guest,
         speak: Talk,
@@ -113,7 +113,7 @@ class Session:
                     self._speak.detail(str(error))
         return self._catalog
 
-    def _list(self) -> Found:
+    def _list(self) -> FoundPartitions:
         targets = [
             target
             for home in self._found.homes

@@ -28,8 +28,8 @@ from kafkatool.errors import ExitCode, UsageError, unknown_word
 if TYPE_CHECKING:
     from kafkatool.commands.stats.sheet import Style
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.stats.recompress import Choice, WhatIf
-    from kafkatool.engine.stats.statistics import Group, Request, Statistics, Summary
+    from kafkatool.engine.stats.recompress import CodecChoice, WhatIf
+    from kafkatool.engine.stats.statistics import Statistics, StatsGroup, StatsRequest, StatsSummary
 
 EPILOG = epilog(
     {
@@ -99,7 +99,7 @@ class CountOptions:
         clock = time_ns() // 1_000_000
         return clock if self.now is None else parse_time(self.now, clock)
 
-    def codecs(self) -> list[Choice]:
+    def codecs(self) -> list[CodecChoice]:
         """What --what-if takes. Raises UsageError."""
         return [] if self.what_if is None else _choices(self.what_if)
 
@@ -129,7 +129,7 @@ def stats(
     """
     from kafkatool.commands.stats.sheet import Style
     from kafkatool.engine.directory.named_file import LOGS
-    from kafkatool.engine.stats.statistics import Request, Statistics
+    from kafkatool.engine.stats.statistics import Statistics, StatsRequest
 
     least = severity(fail_on)
     choices = count.codecs()
@@ -139,7 +139,7 @@ def stats(
     run.summary.failures += expansion.problems
     if not run.has_logs:
         raise UsageError(next(iter(run.summary.failures), "no log to read there"))
-    request = Request(count.now_ms(), count.by, count.deep)
+    request = StatsRequest(count.now_ms(), count.by, count.deep)
     view = _View(run, request, choices, Style(raw, how, count.redact, count.top), speak)
     pool = where_to_run.workers(jobs, run.most_workers, speak, "stats", run.size)
     view.show(fmt, pool, sheets=common.verbose)
@@ -151,9 +151,9 @@ def stats(
     raise typer.Exit(code)
 
 
-def _choices(text: str) -> list[Choice]:
+def _choices(text: str) -> list[CodecChoice]:
     """What --what-if takes. Raises UsageError."""
-    from kafkatool.engine.stats.recompress import Choice
+    from kafkatool.engine.stats.recompress import CodecChoice
     from kafkatool.format.batch import Codec
 
     codecs = {codec.label: codec for codec in Codec}
@@ -162,7 +162,7 @@ def _choices(text: str) -> list[Choice]:
         name, colon, level = word.strip().partition(":")
         if name not in codecs:
             raise unknown_word("--what-if", word, codecs)
-        choices.append(Choice(codecs[name], _level(name, level) if colon else None))
+        choices.append(CodecChoice(codecs[name], _level(name, level) if colon else None))
     return list(dict.fromkeys(choices))
 
 
@@ -182,7 +182,7 @@ class _View:
     """What is written of a run."""
 
     def __init__(
-        self, run: Statistics, request: Request, choices: list[Choice], style: Style, speak: Talk
+        self, run: Statistics, request: StatsRequest, choices: list[CodecChoice], style: Style, speak: Talk
     ) -> None:
         self._run = run
         self._request = request
@@ -201,7 +201,7 @@ class _View:
         except KeyboardInterrupt:
             run.summary.is_interrupted = True
 
-    def _until_interrupted(self, groups: Iterator[Group]) -> Iterator[Group]:
+    def _until_interrupted(self, groups: Iterator[StatsGroup]) -> Iterator[StatsGroup]:
         """An interrupt is an end like any other: the total is that of what was read until then."""
         try:
             yield from groups
@@ -209,7 +209,7 @@ class _View:
             self._run.summary.is_interrupted = True
             yield self._run.so_far()
 
-    def _told(self, groups: Iterator[Group]) -> Iterator[Group]:
+    def _told(self, groups: Iterator[StatsGroup]) -> Iterator[StatsGroup]:
         """The same groups; what was left out of one is said."""
         from kafkatool.commands.rows.stats import name_of
 
@@ -220,7 +220,7 @@ class _View:
                 self._speak.warn(f"{name_of(group)}: damage, left out: {classes}; verify shows what is lost")
             yield group
 
-    def _what_if(self, group: Group) -> list[WhatIf]:
+    def _what_if(self, group: StatsGroup) -> list[WhatIf]:
         if not self._choices:
             return []
         from time import perf_counter
@@ -229,7 +229,7 @@ class _View:
 
         return what_if(self._run.sample_of(group), self._choices, self._run.guest, perf_counter)
 
-    def _rows(self, groups: Iterator[Group], fmt: Format) -> None:
+    def _rows(self, groups: Iterator[StatsGroup], fmt: Format) -> None:
         from kafkatool.commands.rows import stats as stats_rows
         from kafkatool.commands.screen.render import Csv, Ndjson, stdout
 
@@ -252,7 +252,7 @@ class _View:
             ):
                 lines.write(more)
 
-    def _tables(self, groups: Iterator[Group], *, sheets: bool) -> None:
+    def _tables(self, groups: Iterator[StatsGroup], *, sheets: bool) -> None:
         """A line a group and a sheet of the total; or only sheets."""
         from kafkatool.commands.rows.stats import LINE_COLUMNS, line_row
         from kafkatool.commands.screen.render import Table, stdout
@@ -276,7 +276,7 @@ class _View:
             write_sheet(group, self._what_if(group), self._style, out)
 
 
-def _talk_of(summary: Summary, speak: Talk) -> None:
+def _talk_of(summary: StatsSummary, speak: Talk) -> None:
     if summary.is_interrupted:
         speak.warn("interrupted: the total is that of what was read until then")
     for failure in summary.failures:
@@ -289,7 +289,7 @@ def _talk_of(summary: Summary, speak: Talk) -> None:
     speak.warn_of_bad_blocks(summary.unreadable_blocks)
 
 
-def _exit_code(summary: Summary, fail_on: Severity) -> ExitCode:
+def _exit_code(summary: StatsSummary, fail_on: Severity) -> ExitCode:
     if summary.is_interrupted:
         return ExitCode.INTERRUPTED
     if summary.failures:

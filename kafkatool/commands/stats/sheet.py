@@ -30,7 +30,7 @@ from kafkatool.commands.screen.render import (
 from kafkatool.engine.jobs.sketches import WIDTHS_MS
 from kafkatool.engine.stats.facts import Deep, Stats
 from kafkatool.engine.stats.recompress import WhatIf
-from kafkatool.engine.stats.statistics import Group
+from kafkatool.engine.stats.statistics import StatsGroup
 from kafkatool.format.batch import TimestampType
 
 MOST_STRETCHES = 24
@@ -61,7 +61,7 @@ class Style:
         return f"{text}…" if is_cut else text
 
 
-def write_sheet(group: Group, results: list[WhatIf], style: Style, out: TextIO) -> None:
+def write_sheet(group: StatsGroup, results: list[WhatIf], style: Style, out: TextIO) -> None:
     stats = group.stats
     out.write(f"{printable(name_of(group))}: {_measure(group, style)}\n")
     blocks = [
@@ -80,7 +80,7 @@ def write_sheet(group: Group, results: list[WhatIf], style: Style, out: TextIO) 
     out.writelines(f"\n{block}" for block in blocks if block)
 
 
-def _measure(group: Group, style: Style) -> str:
+def _measure(group: StatsGroup, style: Style) -> str:
     stats = group.stats
     parts = [_count(group.partitions, "partition")] if group.by is None or group.partitions > 1 else []
     parts += [_count(group.files, "file"), style.size(stats.size)]

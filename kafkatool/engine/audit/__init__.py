@@ -1,4 +1,4 @@
-"""The audit of a fleet: what every log of many brokers comes to, as tables that outlive the run.
+"""Audit the logs of many brokers into tables that outlive the run.
 
 log_walk.py         one log: the facts of `verify`, sums, and its batches as Parquet, in one walk
 root.py             one root: its partitions, with findings, retention and compaction

@@ -37,7 +37,7 @@ _UNFINISHED = re.compile(r"\.run-\d{6,}-[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AuditRun:
     """One run that is complete."""
 
     directory: str
@@ -59,7 +59,7 @@ def is_lake(path: str) -> bool:
     return any(os.path.isfile(os.path.join(path, *name)) for name in ((CURRENT, MANIFEST), (MANIFEST,)))
 
 
-def read_run(path: str) -> Run:
+def read_run(path: str) -> AuditRun:
     """The current run of a lake, or the run that is named itself. Raises UsageError or KafkatoolError."""
     directory = os.path.realpath(os.path.join(path, CURRENT))
     directory = directory if os.path.isdir(directory) else path
@@ -70,7 +70,7 @@ def read_run(path: str) -> Run:
             raise KafkatoolError(f"{path}: written by another release of kafkatool")
     except (OSError, KeyError, TypeError, ValueError):
         raise UsageError(f"{path}: no audit there: {Advice.AUDIT(lake=path)}") from None
-    return Run(directory, manifest)
+    return AuditRun(directory, manifest)
 
 
 @contextmanager

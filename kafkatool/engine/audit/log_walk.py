@@ -67,7 +67,7 @@ class _AuditWalk(ColumnsWalk):
         assert isinstance(self.facts, AuditFacts)
         self.audited = self.facts
         name = f"{job.name}-{self.facts.stop}.parquet"
-        self.part = _Part(os.path.join(job.directory, name), job.partition, job.segment)
+        self.part = _BatchPart(os.path.join(job.directory, name), job.partition, job.segment)
 
     def audit(self) -> LogFacts:
         facts = self.run()
@@ -80,7 +80,7 @@ class _AuditWalk(ColumnsWalk):
         self.part.add(columns)
 
 
-class _Part:
+class _BatchPart:
     """A file of batches, made when the first comes, and there only when it is whole."""
 
     def __init__(self, path: str, partition: int | None, segment: int | None) -> None:

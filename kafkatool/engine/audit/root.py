@@ -21,25 +21,24 @@ from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.directory.roots import Root
-from kafkatool.engine.directory.selection import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
-from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.facts import FactsReading, read_log_facts
 from kafkatool.engine.retention.logs import copied_of, limits_for, with_copies
-from kafkatool.engine.retention.rules import Limits, SegmentFacts, TimeSource, decide
-from kafkatool.engine.retention.rules import LogFacts as RetentionFacts
+from kafkatool.engine.retention.rules import RetentionFacts, RetentionLimits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, Place
+from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace
 from kafkatool.engine.verify.rechecking import Recheck, Verified
 from kafkatool.engine.verify.state_file import tail_checksum
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
-SourcesOf = Callable[[Home, Found], Sources]
+SourcesOf = Callable[[Home, FoundPartitions], Sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class AuditRequest:
 
     staging: str
     now_ms: int
-    verify: Request
+    verify: VerifyRequest
     sources_of: SourcesOf
     recheck: Recheck
     memory: int = 256 << 20
@@ -85,7 +84,7 @@ class Audit(Verification):
 
     # --- what is read, and what is known ------------------------------------------------------------------
 
-    def _job(self, place: Place, segment: Segment, guest: Guest) -> LogJob:
+    def _job(self, place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return AuditJob(
             None if segment.state is SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
@@ -123,7 +122,11 @@ class Audit(Verification):
         return kept.facts
 
     def _unit(
-        self, number: int, place: Place, facts: dict[int, list[LogFacts]], findings: list[dict[str, Any]]
+        self,
+        number: int,
+        place: CheckedPlace,
+        facts: dict[int, list[LogFacts]],
+        findings: list[dict[str, Any]],
     ) -> Unit:
         partition = place.partition
         unit = Unit(
@@ -150,7 +153,7 @@ class Audit(Verification):
         """Retention and compaction, read again only where something has changed."""
         found = find_partitions(self.root.targets, self._request.guest)
         by_path = {unit.path: unit for unit in units}
-        asks: list[PartitionAsk] = []
+        asks: list[PartitionRequest] = []
         copies = RemoteCopies([home.log_dir for home in found.homes], [], self._request.guest)
         copied: dict[str, EpochOffsets | None] = {}
         for home in found.homes:
@@ -174,13 +177,13 @@ class Audit(Verification):
         unit: Unit,
         sources: Sources,
         checkpoints: dict[tuple[str, int], int],
-    ) -> PartitionAsk:
+    ) -> PartitionRequest:
         partition, guest, now_ms = named.partition, self._request.guest, self.request.now_ms
         settings = sources.of(partition.topic)
         limits = limits_for(partition.topic, sources)
         key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
         watermark = home.log_dir.high_watermarks.get(key)
-        reading = Reading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
+        reading = FactsReading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
         cleaning = None
         if settings.config.is_compacted and partition.state is PartitionState.ACTIVE:
             how = Cleaning(
@@ -190,10 +193,10 @@ class Audit(Verification):
         before = self._units.get(partition.path)
         is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)
         slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent
-        return PartitionAsk(partition, reading, limits, guest, cleaning, slim, is_same)
+        return PartitionRequest(partition, reading, limits, guest, cleaning, slim, is_same)
 
     def _take(
-        self, unit: Unit, ask: PartitionAsk, answer: PartitionAnswer, copied: EpochOffsets | None
+        self, unit: Unit, ask: PartitionRequest, answer: PartitionAnswer, copied: EpochOffsets | None
     ) -> None:
         if answer.failure is not None:
             self.summary.failures.append(answer.failure)
@@ -214,12 +217,12 @@ class Audit(Verification):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionAsk:
+class PartitionRequest:
     """One partition, to be judged by its settings; what an earlier run knew, and whether that still holds."""
 
     partition: Partition
-    reading: Reading
-    limits: Limits
+    reading: FactsReading
+    limits: RetentionLimits
     guest: Guest
     cleaning: SavingsAsk | None
     before: Unit | None
@@ -237,7 +240,7 @@ class PartitionAnswer:
     failure: str | None = None
 
 
-def answered(ask: PartitionAsk) -> PartitionAnswer:
+def answered(ask: PartitionRequest) -> PartitionAnswer:
     """Runs on a worker, where the files are."""
     compaction = None
     if ask.cleaning is not None:
@@ -267,7 +270,7 @@ def _segment_facts(row: dict[str, Any]) -> SegmentFacts:
     return SegmentFacts(**{**row, "largest_from": TimeSource(row["largest_from"])})
 
 
-def _now(facts: RetentionFacts, how: Reading) -> RetentionFacts:
+def _now(facts: RetentionFacts, how: FactsReading) -> RetentionFacts:
     """The same log, with the limits that the checkpoints tell now."""
     start = how.log_start or 0
     if not how.is_tiered and facts.segments:

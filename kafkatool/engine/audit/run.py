@@ -8,13 +8,13 @@ from typing import Any
 
 from kafkatool import __version__
 from kafkatool.engine.audit.kept_partition import Unit
-from kafkatool.engine.audit.lake import NewRun, Run, is_lake, locked, read_run, refuse_inside
+from kafkatool.engine.audit.lake import AuditRun, NewRun, is_lake, locked, read_run, refuse_inside
 from kafkatool.engine.audit.root import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.roots import Root, read_roots, split_label
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.verify.rechecking import Recheck
-from kafkatool.engine.verify.verification import Request
+from kafkatool.engine.verify.verification import VerifyRequest
 from kafkatool.errors import UsageError
 
 
@@ -25,7 +25,7 @@ class RunRequest:
     paths: tuple[str, ...]
     out: str
     now_ms: int
-    verify: Request
+    verify: VerifyRequest
     sources_of: SourcesOf
     recheck: Recheck
     keep: int = 2
@@ -62,7 +62,7 @@ class PipelineRun:
         """Raises UsageError and Refused for what cannot be."""
         self.request = request
         self.summary = RunSummary()
-        self.parts: list[tuple[str | None, Run]] = []
+        self.parts: list[tuple[str | None, AuditRun]] = []
         directories: list[str] = []
         for text in request.paths:
             label, path = split_label(text)
@@ -88,7 +88,9 @@ class PipelineRun:
                 raise
         return self.summary
 
-    def _run(self, new: NewRun, before: Run | None, pool: Workers, advance: Callable[[int], None]) -> None:
+    def _run(
+        self, new: NewRun, before: AuditRun | None, pool: Workers, advance: Callable[[int], None]
+    ) -> None:
         request = self.request
         known: dict[str, dict[str, Unit]] = {}
         for unit in () if before is None else before.units():

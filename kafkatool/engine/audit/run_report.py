@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkatool.engine.audit.arrow_tables import read_table
-from kafkatool.engine.audit.lake import Run
+from kafkatool.engine.audit.lake import AuditRun
 from kafkatool.engine.batches.damage import Severity
 
 SKEWED = 2.0
@@ -55,8 +55,8 @@ class TopicReport:
 
 @dataclass(slots=True)
 class Report:
-    run: Run
-    older: Run | None
+    run: AuditRun
+    older: AuditRun | None
     topics: list[TopicReport] = field(default_factory=list)
     gone_topics: list[str] = field(default_factory=list)
     new_findings: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Report:
         return max((Severity[row["severity"].upper()] for row in self.new_findings), default=None)
 
 
-def make_report(run: Run, older: Run | None) -> Report:
+def make_report(run: AuditRun, older: AuditRun | None) -> Report:
     """Read the tables of one run or two."""
     report = Report(run, older)
     findings = read_table(run.directory, "findings").to_pylist()
@@ -91,7 +91,7 @@ def _identity(row: dict[str, Any]) -> tuple[object, ...]:
     return (*(row[name] for name in names), str(row["file"]).rpartition("/")[2])
 
 
-def _sizes(run: Run | None) -> dict[str | None, int] | None:
+def _sizes(run: AuditRun | None) -> dict[str | None, int] | None:
     if run is None:
         return None
     found: dict[str | None, int] = {}
@@ -101,7 +101,7 @@ def _sizes(run: Run | None) -> dict[str | None, int] | None:
 
 
 def _topics(
-    run: Run,
+    run: AuditRun,
     sizes: dict[str | None, int] | None,
     findings: list[dict[str, Any]],
     new: list[dict[str, Any]] | None,
@@ -136,7 +136,7 @@ def _count(findings: list[dict[str, Any]], topic: str | None) -> int:
     return sum(row["topic"] == topic and row["severity"] != "note" for row in findings)
 
 
-def _future(run: Run) -> dict[str | None, int]:
+def _future(run: AuditRun) -> dict[str | None, int]:
     """How many segments of a topic hold a time after that of the run."""
     found: dict[str | None, int] = {}
     table = read_table(run.directory, "segments").select(["topic", "max_timestamp_ms"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
 from kafkatool.engine.files.source import Source
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
@@ -28,7 +28,7 @@ def walk_batches(
         held = None  # where it is the same: intact, but not where it belongs
         if item.position >= end:
             return
-        if isinstance(item, Run):
+        if isinstance(item, BatchRun):
             yield _before(_of_run(item), end)
         elif isinstance(item, Damage):
             yield item
@@ -38,7 +38,7 @@ def walk_batches(
         yield one_batch(held, max_batch_size)
 
 
-def _of_run(run: Run) -> BatchColumns:
+def _of_run(run: BatchRun) -> BatchColumns:
     return read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
 
 

@@ -56,7 +56,7 @@ class BatchFinder:
         self.max_inflated = max_inflated
         self._window = b""
         self._window_at = 0
-        self._walks: dict[int, _Walk] = {}
+        self._walks: dict[int, _HeaderWalk] = {}
 
     def batch_at(self, position: int) -> FoundBatch | None:
         """The batch that begins at a position; None where too few bytes are left for it."""
@@ -80,7 +80,7 @@ class BatchFinder:
         """The first batch of the chain from `start` on whose last offset is at least `offset`."""
         if start < 0 or start > self.size:
             raise FormatError("position", start, expected=f"0 to {self.size}", found=start)
-        walk = self._walks.pop(start, None) or _Walk(start)
+        walk = self._walks.pop(start, None) or _HeaderWalk(start)
         self._walks[start] = walk
         if len(self._walks) > WALKS_KEPT:
             del self._walks[next(iter(self._walks))]
@@ -117,7 +117,7 @@ class BatchFinder:
         return self._window[at : at + size]
 
 
-class _Walk:
+class _HeaderWalk:
     """One chain of batches, known up to a frontier: every 64th position, and the highest offset so far."""
 
     def __init__(self, start: int) -> None:

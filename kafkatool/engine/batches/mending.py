@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.bit_flips import LARGEST, MAYBE_FLIPPED, FoundFlip, find_flip
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.batches.scan import Run, scan_runs
+from kafkatool.engine.batches.scan import BatchRun, scan_runs
 from kafkatool.engine.files.source import FileSource
 from kafkatool.format import kinds
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD
@@ -118,7 +118,9 @@ class Mender:
         """Mend the next batch that can be; False where there is none up to the end."""
         for item in scan_runs(source, log.walked_from):
             if not isinstance(item, Damage):
-                log.walked_from = item.position if isinstance(item, Run) or item.is_valid else log.walked_from
+                log.walked_from = (
+                    item.position if isinstance(item, BatchRun) or item.is_valid else log.walked_from
+                )
             elif item.kind in MAYBE_FLIPPED and item.position not in log.tried:
                 log.tried.add(item.position)
                 if self._mend(source, log, item):

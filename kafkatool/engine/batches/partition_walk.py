@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.errors import KafkatoolError
@@ -30,7 +30,7 @@ class Walked(NamedTuple):
 
     log: SegmentLog
     source: Source
-    item: Run | Batch | Damage
+    item: BatchRun | Batch | Damage
 
 
 class Unopened(NamedTuple):
@@ -133,8 +133,8 @@ class PartitionWalk:
         return min(size, self._position)
 
     def _finished(
-        self, walk: Iterator[Run | Batch | Damage], log: SegmentLog, is_last: bool
-    ) -> Iterator[Run | Batch | Damage]:
+        self, walk: Iterator[BatchRun | Batch | Damage], log: SegmentLog, is_last: bool
+    ) -> Iterator[BatchRun | Batch | Damage]:
         """Without what may still be written: in a log that grows, all that has nothing good behind it."""
         if not (self.is_growing and is_last):
             yield from walk
@@ -152,7 +152,7 @@ class PartitionWalk:
                 self._zeros = log.path, position, end
 
     def _scanned(
-        self, log: SegmentLog, source: Source, items: Iterator[Run | Batch | Damage]
+        self, log: SegmentLog, source: Source, items: Iterator[BatchRun | Batch | Damage]
     ) -> Iterator[Walked]:
         for item in items:
             if not isinstance(item, Damage) and self._is_beyond(item):
@@ -163,16 +163,16 @@ class PartitionWalk:
             self._position = max(end, self._position or 0)
             yield Walked(log, source, item)
 
-    def _is_beyond(self, item: Run | Batch) -> bool:
+    def _is_beyond(self, item: BatchRun | Batch) -> bool:
         """Whether this and all that follows lies behind what is wanted."""
-        if isinstance(item, Run):
+        if isinstance(item, BatchRun):
             item = next(item.batches())
         return self.wanted.is_behind(item)
 
 
-def end_of(item: Run | Batch | Damage) -> int:
+def end_of(item: BatchRun | Batch | Damage) -> int:
     """The byte behind it."""
-    if isinstance(item, Run):
+    if isinstance(item, BatchRun):
         return item.position + item.end - item.start
     if isinstance(item, Batch):
         return item.position + item.header.size

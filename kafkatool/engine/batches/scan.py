@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     data: memoryview | None
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Good batches of magic 2, one behind another, in `window[start:end]`; the first is at `position`."""
 
     position: int
@@ -78,7 +78,7 @@ def scan(
     a broken chain may lie before the place where the chain broke.
     """
     for item in scan_runs(source, start, end, chain=chain, max_batch_size=max_batch_size):
-        if isinstance(item, Run):
+        if isinstance(item, BatchRun):
             yield from item.batches()
         else:
             yield item
@@ -91,7 +91,7 @@ def scan_runs(
     *,
     chain: bool = False,
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-) -> Iterator[Run | Batch | Damage]:
+) -> Iterator[BatchRun | Batch | Damage]:
     """The same walk; what is plainly good comes in runs."""
     return _Scanner(source, start, end, chain, max_batch_size).walk()
 
@@ -112,7 +112,7 @@ class _Scanner:
         self.window = b""
         self.resync = Resync(source, max_batch_size)
 
-    def walk(self) -> Iterator[Run | Batch | Damage]:
+    def walk(self) -> Iterator[BatchRun | Batch | Damage]:
         while True:
             while self._fill(self.position, HEADER_SIZE):
                 run = self._good_run()
@@ -125,13 +125,13 @@ class _Scanner:
             # Too few bytes for an entry; behind bad batches there may yet be good ones.
             yield from self._break(throws=False, found=f"{self.limit - self.position} bytes")
 
-    def _good_run(self) -> Run | None:
+    def _good_run(self) -> BatchRun | None:
         """The common case: whole good batches inside the window."""
         window, at = self.window, self.position - self.base
         end, count, last_offset = good_run(window, at, self.limit - self.base, self.last_offset)
         if not count:
             return None
-        run = Run(self.position, window, at, end, count)
+        run = BatchRun(self.position, window, at, end, count)
         self.any_good = True
         self.suspect = self.position = self.base + end
         self.last_offset = last_offset

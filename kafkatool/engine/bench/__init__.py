@@ -1,1 +1,1 @@
-"""Measure the append path, reads and look-ups, and compare two measurements."""
+"""Measure appends, reads and look-ups, and compare two measurements."""

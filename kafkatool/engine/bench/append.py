@@ -1,7 +1,7 @@
 """Append to real logs as fast as they take it, or at a pace, and measure everything on the way.
 
-Each writer is a process with partitions of its own. It sends a `Sample` every interval and a `Written` at the
-end; on SIGINT it ends early with what it has. `limits` tells what the bare disk would have done.
+Each writer is a process with partitions of its own. It sends a `Sample` every interval and `WrittenLogs` at
+the end; on SIGINT it ends early with what it has. `limits` tells what the bare disk would have done.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any
 
 from kafkatool.engine.bench.load import Batches, Load, Pool, make_pool
-from kafkatool.engine.bench.place import Place, device_written, dirty_memory
+from kafkatool.engine.bench.place import BenchPlace, device_written, dirty_memory
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk, DiskFile, File
 from kafkatool.engine.jobs.histogram import Histogram
@@ -51,7 +51,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenLogs:
     """What writers did in all; times in seconds, latencies in nanoseconds."""
 
     records: int = 0
@@ -74,7 +74,7 @@ class Written:
     is_cycled: bool = False
     stopped: str | None = None
 
-    def add(self, other: Written) -> None:
+    def add(self, other: WrittenLogs) -> None:
         for name in ("records", "payload_size", "log_size", "cpu_seconds", "write_seconds", "sync_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.write_calls += other.write_calls
@@ -95,7 +95,7 @@ class Written:
 
 
 class _TimedFile(DiskFile):
-    def __init__(self, path: str, fd: int, into: Written) -> None:
+    def __init__(self, path: str, fd: int, into: WrittenLogs) -> None:
         super().__init__(path, fd)
         self._into = into
 
@@ -120,7 +120,7 @@ class _TimedFile(DiskFile):
 class _TimedDisk(Disk):
     """The disk, with a watch beside every write and sync."""
 
-    def __init__(self, into: Written) -> None:
+    def __init__(self, into: WrittenLogs) -> None:
         self._into = into
 
     def open(self, path: str) -> File:
@@ -133,13 +133,13 @@ class _TimedDisk(Disk):
 # --- one writer ---------------------------------------------------------------------------------------
 
 
-class Writer:
+class BenchWriter:
     def __init__(
-        self, load: Load, place: Place, number: int, pool: Pool, tell: Callable[[Any], None]
+        self, load: Load, place: BenchPlace, number: int, pool: Pool, tell: Callable[[Any], None]
     ) -> None:
         self.load, self.tell = load, tell
         self._place = place
-        self.done = Written(is_cycled=pool.is_cycled)
+        self.done = WrittenLogs(is_cycled=pool.is_cycled)
         self.stop: str | None = None
         config = read_config(_settings(load), Release.V4_0)
         self._logs = [
@@ -157,7 +157,7 @@ class Writer:
         is_free = load.throughput <= 0 and len(self._logs) == 1
         self._batches = Batches(load, pool, _MOST_READY if is_free else 1)
 
-    def run(self) -> Written:
+    def run(self) -> WrittenLogs:
         done, before = self.done, _usage()
         done.write_seconds = done.sync_seconds = 0.0
         done.syncs, kernel_before = Histogram(), _kernel_written()
@@ -211,7 +211,7 @@ class Writer:
 class _Watch:
     """How long each append took, and a sample every interval."""
 
-    def __init__(self, writer: Writer, begun: int) -> None:
+    def __init__(self, writer: BenchWriter, begun: int) -> None:
         self._done, self._tell = writer.done, writer.tell
         self._interval_ns = writer.load.reporting_interval_ms * 1_000_000
         self._begun = self._since = begun
@@ -298,7 +298,7 @@ def _kernel_written() -> int:
 # --- all writers --------------------------------------------------------------------------------------
 
 
-def append(load: Load, place: Place, payload: bytes | None, seed: int) -> Iterator[Sample | Written]:
+def append(load: Load, place: BenchPlace, payload: bytes | None, seed: int) -> Iterator[Sample | WrittenLogs]:
     """Run the writers; yields their samples, and last what they did together."""
     context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
@@ -315,10 +315,10 @@ def append(load: Load, place: Place, payload: bytes | None, seed: int) -> Iterat
         workers.append(worker)
     device = os.stat(place.path).st_dev
     before = device_written(device)
-    total = Written()
+    total = WrittenLogs()
     try:
         for message in _messages(pipes, begin):
-            if isinstance(message, Written):
+            if isinstance(message, WrittenLogs):
                 total.add(message)
             elif isinstance(message, str):
                 raise KafkatoolError(message)
@@ -356,10 +356,10 @@ def _messages(pipes: list[Connection], begin: Any) -> Iterator[Any]:
 
 
 def _work(
-    load: Load, place: Place, number: int, payload: bytes | None, seed: int, pipe: Connection, begin: Any
+    load: Load, place: BenchPlace, number: int, payload: bytes | None, seed: int, pipe: Connection, begin: Any
 ) -> None:
     """The life of a writer process."""
-    writer: Writer | None = None
+    writer: BenchWriter | None = None
     is_stopped = False
 
     def interrupt(*_: object) -> None:
@@ -371,7 +371,7 @@ def _work(
     signal.signal(signal.SIGINT, interrupt)
     try:
         pool = make_pool(load, _share(load, number), seed, payload)
-        writer = Writer(load, place, number, pool, pipe.send)
+        writer = BenchWriter(load, place, number, pool, pipe.send)
         writer.stop = "interrupted" if is_stopped else None
         pipe.send("ready")
         while not begin.wait(0.2) and writer.stop is None:
@@ -397,7 +397,7 @@ class Limit:
     synced_seconds: float
 
 
-def limits(load: Load, place: Place, size: int, payload: bytes | None, seed: int) -> Iterator[Limit]:
+def limits(load: Load, place: BenchPlace, size: int, payload: bytes | None, seed: int) -> Iterator[Limit]:
     """The same blocks written one behind the other to one file, and 4 KiB at a time all over it."""
     path = os.path.join(place.path, "bench-limit")
     plain = replace(load, pre_encoded=True, batches_per_append=1)

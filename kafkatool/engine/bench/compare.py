@@ -38,7 +38,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MeasuredChange:
     name: str
     unit: str
     before: float
@@ -81,7 +81,7 @@ def differences(
             yield f"{prefix}{key}", one, two
 
 
-def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
+def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[MeasuredChange]:
     """The numbers that both have."""
     known = {metric["name"]: metric for metric in after["metrics"]}
     for metric in before["metrics"]:
@@ -89,7 +89,7 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
             yield _change(metric, known[metric["name"]])
 
 
-def _change(one: dict[str, Any], two: dict[str, Any]) -> Change:
+def _change(one: dict[str, Any], two: dict[str, Any]) -> MeasuredChange:
     before, after = float(one["value"]), float(two["value"])
     difference = after - before
     error = _standard_error(one["samples"], two["samples"])
@@ -102,7 +102,7 @@ def _change(one: dict[str, Any], two: dict[str, Any]) -> Change:
     else:
         verdict = "better" if (difference > 0) == two["higher_is_better"] else "worse"
     noise = _SIGMAS * error / size if error is not None and size else None
-    return Change(one["name"], one.get("unit", ""), before, after, verdict, noise)
+    return MeasuredChange(one["name"], one.get("unit", ""), before, after, verdict, noise)
 
 
 def _standard_error(one: Sequence[float], two: Sequence[float]) -> float | None:

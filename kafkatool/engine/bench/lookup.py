@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kafkatool.engine.bench.place import Place
+from kafkatool.engine.bench.place import BenchPlace
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log.partition_log import Log, LogParts, no_jitter
 from kafkatool.engine.log.reading import offset_for_time, read
-from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, Segment
+from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
@@ -87,7 +87,7 @@ def _batch(number: int, week: Week) -> bytes:
 class Textbook:
     """The log, and what is looked for in it."""
 
-    def __init__(self, place: Place, week: Week, seed: int) -> None:
+    def __init__(self, place: BenchPlace, week: Week, seed: int) -> None:
         self._week = week
         self._directory = os.path.join(place.path, "bench-0")
         self._random = random.Random(seed)
@@ -97,11 +97,11 @@ class Textbook:
         self._segments = [self._write_segment(number) for number in range(week.segments)]
         self._targets = {step: self._write_targets(step) for step in self.steps}
 
-    def _write_segment(self, number: int) -> Segment:
+    def _write_segment(self, number: int) -> WritableSegment:
         """Indexes as a broker writes them: an entry for every batch but the first."""
         week = self._week
         first, count = number * week.batches_each, week.batches_each
-        segment = Segment(
+        segment = WritableSegment(
             Disk(),
             self._directory,
             first * RECORDS,

@@ -19,7 +19,7 @@ KEPT_FREE = 0.1
 
 
 @dataclass(slots=True)
-class Place:
+class BenchPlace:
     """A directory that is ours. `made`: it was not there before."""
 
     path: str
@@ -47,7 +47,7 @@ class Place:
                 os.rmdir(self.path)
 
 
-def take(path: str, needed: int, *, on_live_volume: bool) -> Place:
+def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
     """The directory to write to; raises Refused where it holds anything else, or the volume is no place."""
     path = os.path.abspath(path)
     made = not os.path.isdir(path)
@@ -56,7 +56,7 @@ def take(path: str, needed: int, *, on_live_volume: bool) -> Place:
         raise Refused(f"{path}: holds other data ({min(names)}); name an empty directory, or one to be made")
     if made:
         os.makedirs(path)
-    place = Place(path, made)
+    place = BenchPlace(path, made)
     try:
         if not on_live_volume and (holder := live_log_dir(os.stat(path).st_dev)):
             raise Refused(

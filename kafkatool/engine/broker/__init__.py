@@ -1,1 +1,1 @@
-"""The broker's own rules, mostly pure: indexes, producers, leader epochs, what it refuses and why."""
+"""Follow the broker's own rules: indexes, producers, leader epochs, what it refuses and why."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.broker.index_accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.broker.refusals import LogRefusal
@@ -147,9 +147,9 @@ class _IndexWalk:
         self.states = states
         self.claims = claims
 
-    def run(self, walk: Iterable[Run | Batch | Damage]) -> None:
+    def run(self, walk: Iterable[BatchRun | Batch | Damage]) -> None:
         for item in walk:
-            if isinstance(item, Run):
+            if isinstance(item, BatchRun):
                 self._take_run(item)
             elif isinstance(item, Damage):
                 self.found.damage.append(item)
@@ -159,7 +159,7 @@ class _IndexWalk:
             if (closing := self.accounting.close()) is not None:
                 self.found.time_entries += time_index.write_entry(closing)
 
-    def _take_run(self, run: Run) -> None:
+    def _take_run(self, run: BatchRun) -> None:
         from kafkatool.engine.broker.run_accounting import add_run, read_run, replay_run
 
         columns = read_run(run, self.accounting)

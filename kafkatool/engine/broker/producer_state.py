@@ -33,7 +33,7 @@ MAX_EPOCH = 0x7FFF
 DEFAULT_EXPIRATION_MS = 86_400_000
 
 
-class Origin(Enum):
+class AppendOrigin(Enum):
     """Who hands in a batch. What was checked by a leader is taken from it without being asked again."""
 
     CLIENT = "client"
@@ -133,7 +133,7 @@ class Update:
 class ProducerUpdate:
     """One producer's part of an append, judged against what is known of it."""
 
-    def __init__(self, known: Producer, origin: Origin, transaction_version: int) -> None:
+    def __init__(self, known: Producer, origin: AppendOrigin, transaction_version: int) -> None:
         self._known = known
         self._origin = origin
         self._transaction_version = transaction_version
@@ -152,7 +152,7 @@ class ProducerUpdate:
         if header.is_control:
             return None if batch.marker is None else self._end(header, batch.marker)
         self._check_epoch(header.producer_epoch, header.base_offset, strict=False)
-        if self._origin is Origin.CLIENT:
+        if self._origin is AppendOrigin.CLIENT:
             self._check_sequence(header)
         delta = header.last_offset - header.base_offset
         sent = SentBatch(header.last_sequence, header.last_offset, delta, header.max_timestamp)
@@ -169,9 +169,12 @@ class ProducerUpdate:
     def _end(self, header: BatchHeader, marker: EndMarker) -> CompletedTxn | None:
         offset = header.base_offset
         # A follower is not told the version: its leader has asked already.
-        strict = self._origin is not Origin.REPLICATION and self._transaction_version >= 2
+        strict = self._origin is not AppendOrigin.REPLICATION and self._transaction_version >= 2
         self._check_epoch(header.producer_epoch, offset, strict=strict)
-        if self.new.coordinator_epoch > marker.coordinator_epoch and self._origin is not Origin.REPLICATION:
+        if (
+            self.new.coordinator_epoch > marker.coordinator_epoch
+            and self._origin is not AppendOrigin.REPLICATION
+        ):
             raise CoordinatorFenced(
                 f"coordinator epoch {marker.coordinator_epoch} of the marker for producer "
                 f"{header.producer_id} is below {self.new.coordinator_epoch}"
@@ -189,7 +192,7 @@ class ProducerUpdate:
             return
         if epoch == current and (self.new.txn_first_offset is None or epoch == MAX_EPOCH):
             return  # a marker that is written again
-        if self._origin is not Origin.REPLICATION:
+        if self._origin is not AppendOrigin.REPLICATION:
             raise InvalidProducerEpoch(
                 f"epoch {epoch} of producer {self.new.producer_id} at offset {offset} is not above {current}"
                 if strict
@@ -229,7 +232,9 @@ class ProducerStates:
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
         self._buckets = 16
 
-    def prepare(self, batches: Iterable[StateBatch], origin: Origin, transaction_version: int = 0) -> Update:
+    def prepare(
+        self, batches: Iterable[StateBatch], origin: AppendOrigin, transaction_version: int = 0
+    ) -> Update:
         """Judge the batches of one append; raise LogRefusal, changing nothing, if one may not be written."""
         update = Update()
         for batch in batches:
@@ -237,7 +242,7 @@ class ProducerStates:
             if producer_id < 0:
                 continue
             known = self.producers.get(producer_id) or Producer(producer_id)
-            if origin is Origin.CLIENT and (sent := _find_duplicate(known, batch.header)):
+            if origin is AppendOrigin.CLIENT and (sent := _find_duplicate(known, batch.header)):
                 update.duplicate = sent
                 return update
             part = update.producers.get(producer_id)
@@ -261,7 +266,7 @@ class ProducerStates:
 
     def replay(self, batch: StateBatch) -> list[AbortedTxn]:
         """Count a batch that is in the log already."""
-        aborted = list(self.apply(self.prepare([batch], Origin.REPLICATION)))
+        aborted = list(self.apply(self.prepare([batch], AppendOrigin.REPLICATION)))
         self.end_offset = batch.header.last_offset + 1
         return aborted
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.batches.scan import Run
+from kafkatool.engine.batches.scan import BatchRun
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.producer_state import ProducerStates, SentBatch
 from kafkatool.format import offset_index, time_index
@@ -38,7 +38,7 @@ class RunColumns(NamedTuple):
     latest: Column
 
 
-def read_run(run: Run, accounting: IndexAccounting) -> RunColumns | None:
+def read_run(run: BatchRun, accounting: IndexAccounting) -> RunColumns | None:
     """None where the batches have to be looked at one by one."""
     batches = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
     last, end = batches.last_offset, run.position + run.end - run.start

@@ -1,1 +1,1 @@
-"""Which parts of the logs are in the page cache, and how to bring them in or drop them."""
+"""Show which parts of the logs are in the page cache, and load or drop them."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.cache.residents import MappedPartition
-from kafkatool.engine.directory.locate import Found, Search
+from kafkatool.engine.directory.locate import Located, Search
 from kafkatool.engine.directory.log_dir import SegmentState
 from kafkatool.engine.files import page_cache
 from kafkatool.engine.files.lock import broker_is_alive
@@ -26,16 +26,16 @@ from kafkatool.engine.files.source import Guest
 _AT_ONCE = 1 << 20
 
 
-class Action(StrEnum):
+class CacheAction(StrEnum):
     WARM = "warm"
     EVICT = "evict"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CachePiece:
     """A stretch of one log file. `size` is what would be read, or forgotten; 0 with the reason in `why`."""
 
-    action: Action
+    action: CacheAction
     file: str
     segment: int
     position: int
@@ -46,10 +46,10 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CacheDone:
     """What was asked for, and what the map says afterwards."""
 
-    piece: Piece
+    piece: CachePiece
     resident_before: int
     resident_after: int
 
@@ -81,7 +81,7 @@ def bounds(
     return meant
 
 
-def _found(search: Search, offset: int | None, time_ms: int | None) -> Found | None:
+def _found(search: Search, offset: int | None, time_ms: int | None) -> Located | None:
     if offset is not None:
         first = search.segments[0].base_offset if search.segments else 0
         return search.offset(max(offset, first))
@@ -100,7 +100,9 @@ def _last(live: list[tuple[int, int]], wanted: int) -> dict[int, PageRange]:
 # --- plans --------------------------------------------------------------------------------------------
 
 
-def plan(mapped: MappedPartition, action: Action, meant: dict[int, PageRange], budget: int) -> list[Piece]:
+def plan(
+    mapped: MappedPartition, action: CacheAction, meant: dict[int, PageRange], budget: int
+) -> list[CachePiece]:
     """What to do to each log, the newest first; `budget` is what may be brought in at most."""
     is_live = broker_is_alive(mapped.partition.path)
     pieces = []
@@ -108,10 +110,10 @@ def plan(mapped: MappedPartition, action: Action, meant: dict[int, PageRange], b
         log, where = one.log, meant.get(one.segment.base_offset)
         if log is None or where is None:
             continue
-        blank = Piece(action, log.entry.path, one.segment.base_offset, *where, 0, (), "")
+        blank = CachePiece(action, log.entry.path, one.segment.base_offset, *where, 0, (), "")
         if log.map.runs is None:
             pieces.append(replace(blank, why="nobody tells what of it is in memory"))
-        elif action is Action.WARM:
+        elif action is CacheAction.WARM:
             piece = _warming(blank, list(log.map.resident_runs()), budget)
             budget -= piece.size
             pieces.append(piece)
@@ -122,7 +124,7 @@ def plan(mapped: MappedPartition, action: Action, meant: dict[int, PageRange], b
     return pieces
 
 
-def _warming(blank: Piece, resident: list[PageRange], budget: int) -> Piece:
+def _warming(blank: CachePiece, resident: list[PageRange], budget: int) -> CachePiece:
     """From the end backwards, as far as the budget goes."""
     absent: list[PageRange] = [(blank.position // PAGE, -(-blank.end_position // PAGE))]
     for first, end in resident:
@@ -142,7 +144,7 @@ def _warming(blank: Piece, resident: list[PageRange], budget: int) -> Piece:
     )
 
 
-def _evicting(blank: Piece, resident: list[PageRange]) -> Piece:
+def _evicting(blank: CachePiece, resident: list[PageRange]) -> CachePiece:
     """Whole pages only: of a page that is half outside nothing is forgotten."""
     inside = page_cache.only_within(resident, -(-blank.position // PAGE), -(-blank.end_position // PAGE))
     size = sum(end - first for first, end in inside) * PAGE
@@ -167,7 +169,7 @@ def free_memory(proc: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int:
 # --- deeds --------------------------------------------------------------------------------------------
 
 
-def apply(pieces: list[Piece], guest: Guest) -> Iterator[Done]:
+def apply(pieces: list[CachePiece], guest: Guest) -> Iterator[CacheDone]:
     """Do it, and look again. Raises OSError."""
     for piece in pieces:
         if not piece.size:
@@ -175,16 +177,16 @@ def apply(pieces: list[Piece], guest: Guest) -> Iterator[Done]:
         before = map_path(piece.file).resident or 0
         fd = open_to_ask(piece.file)
         try:
-            if piece.action is Action.EVICT:
+            if piece.action is CacheAction.EVICT:
                 page_cache.drop(fd, list(piece.ranges))
             else:
                 _read(fd, piece, guest)
         finally:
             os.close(fd)
-        yield Done(piece, before * PAGE, (map_path(piece.file).resident or 0) * PAGE)
+        yield CacheDone(piece, before * PAGE, (map_path(piece.file).resident or 0) * PAGE)
 
 
-def _read(fd: int, piece: Piece, guest: Guest) -> None:
+def _read(fd: int, piece: CachePiece, guest: Guest) -> None:
     # Without this the kernel would read ahead of what was planned.
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     buffer = bytearray(_AT_ONCE)

@@ -171,7 +171,7 @@ def map_partition(
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class CachedTail:
     """The end of a log that is in memory without a gap; None is unknown."""
 
     size: int
@@ -183,7 +183,7 @@ class Tail:
     last_timestamp_ms: int | None
 
 
-def cached_tail(mapped: MappedPartition, guest: Guest) -> Tail | None:
+def cached_tail(mapped: MappedPartition, guest: Guest) -> CachedTail | None:
     """How far back from its end a log is in memory; None where not even its end is, or nobody tells."""
     size, begins = 0, None
     for one in reversed(mapped.live):
@@ -203,7 +203,7 @@ def cached_tail(mapped: MappedPartition, guest: Guest) -> Tail | None:
     filled = [one for one in mapped.live if one.log is not None and one.log.map.size]
     last = segment_extent(filled[-1].segment, guest)
     base = begins[0].segment.base_offset
-    return Tail(size, base, begins[1], offset, last.last_offset, time_ms, last.max_timestamp_ms)
+    return CachedTail(size, base, begins[1], offset, last.last_offset, time_ms, last.max_timestamp_ms)
 
 
 def _data_end(one: MappedSegment, guest: Guest) -> int:

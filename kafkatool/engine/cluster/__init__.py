@@ -1,1 +1,1 @@
-"""What the internal topics on a disk say of the cluster: topics, settings, replicas, groups, transactions."""
+"""Read the internal topics on a disk: topics, settings, replicas, groups, transactional ids."""

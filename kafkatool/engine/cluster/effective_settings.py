@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kafkatool.engine.cluster.metadata_end import MetadataEnd
-from kafkatool.engine.cluster.topic_config import Key, TopicConfig, Value, keys_of, read_config
+from kafkatool.engine.cluster.topic_config import SettingKey, TopicConfig, Value, keys_of, read_config
 from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError, UsageError
@@ -32,7 +32,7 @@ from kafkatool.format.state.properties import read_properties
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """Where a value comes from, the first that has it."""
 
     SET = "--set"
@@ -95,13 +95,13 @@ _TOPIC_NAMES = {
 _BROKER_KEYS = {
     key.name: key
     for key in (
-        Key("log.retention.check.interval.ms", 300_000, 1),
-        Key("log.cleaner.enable", True),
-        Key("log.cleaner.threads", 1, 0, INT_MAX),
-        Key("log.cleaner.backoff.ms", 15_000, 0),
-        Key("log.cleaner.dedupe.buffer.size", 134_217_728, 0),
-        Key("log.cleaner.io.buffer.size", 524_288, 0, INT_MAX),
-        Key("log.cleaner.io.buffer.load.factor", 0.9, 0, LONG_MAX),
+        SettingKey("log.retention.check.interval.ms", 300_000, 1),
+        SettingKey("log.cleaner.enable", True),
+        SettingKey("log.cleaner.threads", 1, 0, INT_MAX),
+        SettingKey("log.cleaner.backoff.ms", 15_000, 0),
+        SettingKey("log.cleaner.dedupe.buffer.size", 134_217_728, 0),
+        SettingKey("log.cleaner.io.buffer.size", 524_288, 0, INT_MAX),
+        SettingKey("log.cleaner.io.buffer.load.factor", 0.9, 0, LONG_MAX),
     )
 }
 
@@ -126,7 +126,7 @@ class Setting:
 
     name: str
     value: Value
-    origin: Origin
+    origin: SettingOrigin
     source: str | None = None
     is_certain: bool = True
     """False for what something not read here may have changed: a default, or old metadata."""
@@ -158,7 +158,7 @@ class TopicSettings:
 
 class _Text(NamedTuple):
     text: str
-    origin: Origin
+    origin: SettingOrigin
     source: str | None
 
 
@@ -196,7 +196,7 @@ class Sources:
                 name, value, found[name].origin, found[name].source, self._lasts(found[name].origin)
             )
             if name in found
-            else Setting(name, value, Origin.DEFAULT, None, name in certain)
+            else Setting(name, value, SettingOrigin.DEFAULT, None, name in certain)
             for name, value in config.values.items()
         }
         ignored = tuple(sorted(name for name in own if name not in keys))
@@ -206,19 +206,19 @@ class Sources:
         """A setting that only brokers have. Raises UsageError for a value that no broker takes."""
         key = _BROKER_KEYS[name]
         if name in self.given:
-            return Setting(name, key.read(self.given[name]), Origin.SET)
+            return Setting(name, key.read(self.given[name]), SettingOrigin.SET)
         for origin, source, values in self._of_brokers():
             if name in values:
                 return Setting(name, key.read(values[name]), origin, source)
-        return Setting(name, key.default, Origin.DEFAULT, None, self.server is not None)
+        return Setting(name, key.default, SettingOrigin.DEFAULT, None, self.server is not None)
 
     def _find(self, name: str, own: Mapping[str, str]) -> _Text | None:
         if name in self.given:
-            return _Text(self.given[name], Origin.SET, None)
+            return _Text(self.given[name], SettingOrigin.SET, None)
         if name in self.file:
-            return _Text(self.file[name], Origin.FILE, self.file_path)
+            return _Text(self.file[name], SettingOrigin.FILE, self.file_path)
         if name in own:
-            return _Text(own[name], Origin.TOPIC, None)
+            return _Text(own[name], SettingOrigin.TOPIC, None)
         for origin, source, values in self._of_brokers():
             for synonym in _SYNONYMS.get(name, ()):
                 if synonym.name in values:
@@ -228,15 +228,15 @@ class Sources:
                     )
         return None
 
-    def _of_brokers(self) -> list[tuple[Origin, str | None, Mapping[str, str]]]:
+    def _of_brokers(self) -> list[tuple[SettingOrigin, str | None, Mapping[str, str]]]:
         """Where brokers' names are set, the nearest first."""
-        places: list[tuple[Origin, str | None, Mapping[str, str]]] = []
-        for origin, name in ((Origin.BROKER, str(self.node_id)), (Origin.CLUSTER, "")):
+        places: list[tuple[SettingOrigin, str | None, Mapping[str, str]]] = []
+        for origin, name in ((SettingOrigin.BROKER, str(self.node_id)), (SettingOrigin.CLUSTER, "")):
             values = self.cluster.settings.get((BROKER_RESOURCE, name))
             if values and (name == "" or self.node_id is not None):
                 places.append((origin, None, values))
         if self.server:
-            places.append((Origin.SERVER, self.server_path, self.server))
+            places.append((SettingOrigin.SERVER, self.server_path, self.server))
         return places
 
     def _certain_defaults(self, topic: str | None, names: Iterable[str]) -> set[str]:
@@ -246,18 +246,18 @@ class Sources:
             return set()
         return {name for name in names if self.server is not None or name not in _SYNONYMS}
 
-    def _lasts(self, origin: Origin) -> bool:
+    def _lasts(self, origin: SettingOrigin) -> bool:
         """Whether a value still holds if the metadata ended early.
 
         That of server.properties does not: it counts only where no topic has a value of its own.
         """
-        return self.metadata_end is None or origin in (Origin.SET, Origin.FILE)
+        return self.metadata_end is None or origin in (SettingOrigin.SET, SettingOrigin.FILE)
 
     def _blame(self, topic: str | None, found: Mapping[str, _Text], error: UsageError) -> KafkatoolError:
         """What was typed is the user's mistake; what stands on the disk is not."""
         name = str(error).partition("=")[0]
-        origin = found[name].origin if name in found else Origin.SET
-        if origin is Origin.SET:
+        origin = found[name].origin if name in found else SettingOrigin.SET
+        if origin is SettingOrigin.SET:
             return error
         return KafkatoolError(f"{topic}: {error} ({origin})")
 

@@ -26,7 +26,7 @@ Value = int | float | bool | str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SettingKey:
     """One setting: how its text is read, what it is when nobody sets it, what is allowed."""
 
     name: str
@@ -98,56 +98,56 @@ def _parse_ratio(text: str) -> float | None:
         return None
 
 
-def _int(name: str, default: int | None, low: int = INT_MIN, high: int = INT_MAX) -> Key:
-    return Key(name, default, low, high)
+def _int(name: str, default: int | None, low: int = INT_MIN, high: int = INT_MAX) -> SettingKey:
+    return SettingKey(name, default, low, high)
 
 
 _KEYS = (
-    Key("cleanup.policy", ("delete",), choices=("compact", "delete")),
-    Key("compression.gzip.level", -1, 1, 9, also=-1),
-    Key("compression.lz4.level", 9, 1, 17),
-    Key(
+    SettingKey("cleanup.policy", ("delete",), choices=("compact", "delete")),
+    SettingKey("compression.gzip.level", -1, 1, 9, also=-1),
+    SettingKey("compression.lz4.level", 9, 1, 17),
+    SettingKey(
         "compression.type", "producer", choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
     ),
-    Key("compression.zstd.level", 3, -131072, 22),
-    Key("delete.retention.ms", DAY_MS, 0),
-    Key("file.delete.delay.ms", 60_000, 0),
-    Key("flush.messages", LONG_MAX, 1),
-    Key("flush.ms", LONG_MAX, 0),
-    Key("follower.replication.throttled.replicas", ()),
+    SettingKey("compression.zstd.level", 3, -131072, 22),
+    SettingKey("delete.retention.ms", DAY_MS, 0),
+    SettingKey("file.delete.delay.ms", 60_000, 0),
+    SettingKey("flush.messages", LONG_MAX, 1),
+    SettingKey("flush.ms", LONG_MAX, 0),
+    SettingKey("follower.replication.throttled.replicas", ()),
     _int("index.interval.bytes", 4096, 0),
-    Key("internal.segment.bytes", None, INT_MIN, INT_MAX, since=Release.V4_1),
-    Key("leader.replication.throttled.replicas", ()),
-    Key("local.retention.bytes", -2, -2),
-    Key("local.retention.ms", -2, -2),
-    Key("max.compaction.lag.ms", LONG_MAX, 1),
+    SettingKey("internal.segment.bytes", None, INT_MIN, INT_MAX, since=Release.V4_1),
+    SettingKey("leader.replication.throttled.replicas", ()),
+    SettingKey("local.retention.bytes", -2, -2),
+    SettingKey("local.retention.ms", -2, -2),
+    SettingKey("max.compaction.lag.ms", LONG_MAX, 1),
     _int("max.message.bytes", 1_048_588, 0),
-    Key("message.downconversion.enable", True, until=Release.V3_9),
-    Key("message.format.version", "3.0-IV1", until=Release.V3_9),
-    Key("message.timestamp.after.max.ms", LONG_MAX, 0, until=Release.V3_9),
-    Key("message.timestamp.after.max.ms", 3_600_000, 0, since=Release.V4_0),
-    Key("message.timestamp.before.max.ms", LONG_MAX, 0),
-    Key("message.timestamp.difference.max.ms", LONG_MAX, 0, until=Release.V3_9),
-    Key("message.timestamp.type", "CreateTime", choices=("CreateTime", "LogAppendTime")),
-    Key("min.cleanable.dirty.ratio", 0.5, 0, 1),
-    Key("min.compaction.lag.ms", 0, 0),
+    SettingKey("message.downconversion.enable", True, until=Release.V3_9),
+    SettingKey("message.format.version", "3.0-IV1", until=Release.V3_9),
+    SettingKey("message.timestamp.after.max.ms", LONG_MAX, 0, until=Release.V3_9),
+    SettingKey("message.timestamp.after.max.ms", 3_600_000, 0, since=Release.V4_0),
+    SettingKey("message.timestamp.before.max.ms", LONG_MAX, 0),
+    SettingKey("message.timestamp.difference.max.ms", LONG_MAX, 0, until=Release.V3_9),
+    SettingKey("message.timestamp.type", "CreateTime", choices=("CreateTime", "LogAppendTime")),
+    SettingKey("min.cleanable.dirty.ratio", 0.5, 0, 1),
+    SettingKey("min.compaction.lag.ms", 0, 0),
     _int("min.insync.replicas", 1, 1),
-    Key("preallocate", False),
-    Key("remote.log.copy.disable", False),
-    Key("remote.log.delete.on.disable", False),
-    Key("remote.storage.enable", False),
-    Key("retention.bytes", -1),
-    Key("retention.ms", 7 * DAY_MS, -1),
-    Key("segment.bytes", 1 << 30, 14, INT_MAX, until=Release.V4_0),
-    Key("segment.bytes", 1 << 30, 1 << 20, INT_MAX, since=Release.V4_1),
+    SettingKey("preallocate", False),
+    SettingKey("remote.log.copy.disable", False),
+    SettingKey("remote.log.delete.on.disable", False),
+    SettingKey("remote.storage.enable", False),
+    SettingKey("retention.bytes", -1),
+    SettingKey("retention.ms", 7 * DAY_MS, -1),
+    SettingKey("segment.bytes", 1 << 30, 14, INT_MAX, until=Release.V4_0),
+    SettingKey("segment.bytes", 1 << 30, 1 << 20, INT_MAX, since=Release.V4_1),
     _int("segment.index.bytes", 10 << 20, 4),
-    Key("segment.jitter.ms", 0, 0),
-    Key("segment.ms", 7 * DAY_MS, 1),
-    Key("unclean.leader.election.enable", False),
+    SettingKey("segment.jitter.ms", 0, 0),
+    SettingKey("segment.ms", 7 * DAY_MS, 1),
+    SettingKey("unclean.leader.election.enable", False),
 )
 
 
-def keys_of(release: Release) -> dict[str, Key]:
+def keys_of(release: Release) -> dict[str, SettingKey]:
     """The settings that a release knows, by name."""
     return {key.name: key for key in _KEYS if key.since <= release <= key.until}
 

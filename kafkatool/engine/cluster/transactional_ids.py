@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.cluster.broker_dirs import NearbyLogDirs
 from kafkatool.engine.cluster.view import ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
@@ -205,7 +205,7 @@ def record_columns(
     try:
         with open_source(path, guest) as source:
             for item in scan_runs(source):
-                if isinstance(item, Run):
+                if isinstance(item, BatchRun):
                     pieces = decoder.decode(item.window, item.start, item.end, item.position)
                 elif isinstance(item, Batch) and item.is_valid and isinstance(item.header, BatchHeader):
                     # Too large for a window; what is too large for the memory is empty here.

@@ -1,4 +1,4 @@
-"""What a broker's log cleaner would do to a compacted partition, and the same done.
+"""Clean a compacted partition as the log cleaner of a broker would, as a plan.
 
     log = open_cleanable(directory, log_start=0, high_watermark=None, now_ms=now)      cleanable_log.py
     dirty = dirty_range(log, checkpoint, config, now)                                  dirty_range.py

@@ -16,10 +16,10 @@ from kafkatool.engine.compaction.grouping import group_segments
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.legacy_filter import LegacyFilter
 from kafkatool.engine.compaction.offset_map import OffsetMap
-from kafkatool.engine.compaction.record_filter import Judged, Producers, RecordFilter
+from kafkatool.engine.compaction.record_filter import CleanedProducers, CleaningFilter, JudgedBatches
 from kafkatool.engine.compaction.rewriting import rewritten_rows
 from kafkatool.engine.compaction.transactions import CleanedTransactions
-from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.compaction.walking import CleanableStretch, LegacyEntry, walk
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import read_header
 from kafkatool.format.columns import Column, RecordColumns, RecordDecoder
@@ -76,7 +76,7 @@ class Cleaned:
     counts: Counts
 
 
-Watch = Callable[[Stretch, Judged, SourceSegment], None]
+Watch = Callable[[CleanableStretch, JudgedBatches, SourceSegment], None]
 
 
 def clean(
@@ -113,10 +113,10 @@ class _Pass:
         self.counts = Counts()
         self.watch: Watch | None = None
         self.transactions = CleanedTransactions()
-        self.filter = RecordFilter(
+        self.filter = CleaningFilter(
             offsets,
             self.transactions,
-            Producers(log.active_producers(how.now_ms)),
+            CleanedProducers(log.active_producers(how.now_ms)),
             dirty.first_uncleanable,
             how.now_ms,
         )
@@ -145,7 +145,7 @@ class _Pass:
     def _clean_into(self, segment: SourceSegment, target: CleanedSegment) -> None:
         for item in walk(segment, self.decoder, self.how.guest):
             try:
-                if isinstance(item, Stretch):
+                if isinstance(item, CleanableStretch):
                     self._stretch(item, segment, target)
                 else:
                     self._legacy_entry(item, segment, target)
@@ -156,7 +156,7 @@ class _Pass:
                 raise CleanerStops(segment.path, _position(item), reason) from None
         self.counts.bytes_read += segment.size
 
-    def _stretch(self, stretch: Stretch, segment: SourceSegment, target: CleanedSegment) -> None:
+    def _stretch(self, stretch: CleanableStretch, segment: SourceSegment, target: CleanedSegment) -> None:
         judged = self.filter.judge(stretch.columns, segment)
         self._count(judged, stretch.columns)
         if stretch.has_bad_checksum:
@@ -176,7 +176,9 @@ class _Pass:
         self.counts.bytes_written += len(data)
         target.add(data, sizes[rows], batches.last_offset[rows], times[rows])
 
-    def _written(self, stretch: Stretch, judged: Judged, sizes: Column, times: Column) -> bytes | None:
+    def _written(
+        self, stretch: CleanableStretch, judged: JudgedBatches, sizes: Column, times: Column
+    ) -> bytes | None:
         """The bytes of what stays, sizes and times noted; None where some batch needs more care."""
         columns = stretch.columns
         return loops.kept_batches(
@@ -199,8 +201,8 @@ class _Pass:
 
     def _written_one_by_one(
         self,
-        stretch: Stretch,
-        judged: Judged,
+        stretch: CleanableStretch,
+        judged: JudgedBatches,
         rows: Column,
         sizes: Column,
         times: Column,
@@ -214,7 +216,7 @@ class _Pass:
         return b"".join(pieces)
 
     def _pieces(
-        self, stretch: Stretch, judged: Judged, rows: np.ndarray, segment: SourceSegment
+        self, stretch: CleanableStretch, judged: JudgedBatches, rows: np.ndarray, segment: SourceSegment
     ) -> Iterator[tuple[bytes | memoryview, int | None, int]]:
         """The bytes of what stays, in order; of what is not a copy, its place in `rows` and its time."""
         batches = stretch.columns.batches
@@ -235,7 +237,7 @@ class _Pass:
             at = number + 1
 
     def _changed(
-        self, stretch: Stretch, judged: Judged, row: int, kept: Column, segment: SourceSegment
+        self, stretch: CleanableStretch, judged: JudgedBatches, row: int, kept: Column, segment: SourceSegment
     ) -> bytes:
         """A batch that is written anew, with these records."""
         header = read_header(stretch.raw(row))
@@ -249,7 +251,7 @@ class _Pass:
             position = int(columns.batches.position[row])
             raise CleanerStops(segment.path, position, str(error)) from None
 
-    def _count(self, judged: Judged, columns: RecordColumns) -> None:
+    def _count(self, judged: JudgedBatches, columns: RecordColumns) -> None:
         counts, fates = self.counts, np.bincount(judged.fate, minlength=len(Fate)).tolist()
         sizes = np.maximum(columns.key_size, 0) + np.maximum(columns.value_size, 0)
         in_bytes = np.bincount(judged.fate, sizes, len(Fate)).tolist()
@@ -280,7 +282,7 @@ class _Pass:
             target.add(kept.data, *columns)
 
 
-def _position(item: Stretch | LegacyEntry) -> int:
+def _position(item: CleanableStretch | LegacyEntry) -> int:
     return item.position if isinstance(item, LegacyEntry) else int(item.columns.batches.position[0])
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
-from kafkatool.engine.compaction.record_filter import Judged
-from kafkatool.engine.compaction.walking import Stretch, walk
+from kafkatool.engine.compaction.record_filter import JudgedBatches
+from kafkatool.engine.compaction.walking import CleanableStretch, walk
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import CONTROL_MASK, DELETE_HORIZON_MASK
 from kafkatool.format.columns import RecordColumns, RecordDecoder
@@ -38,7 +38,7 @@ class KeyLife:
     stages: list[Stage] = field(default_factory=list)
     _reached: set[int] = field(default_factory=set)
 
-    def watch(self, stretch: Stretch, judged: Judged, segment: SourceSegment) -> None:
+    def watch(self, stretch: CleanableStretch, judged: JudgedBatches, segment: SourceSegment) -> None:
         self._reached.add(segment.base_offset)
         self._take(stretch.columns, segment, judged)
 
@@ -50,10 +50,10 @@ class KeyLife:
                 # What no pass reaches may end in the middle of a batch.
                 with suppress(CleanerStops):
                     for item in walk(segment, decoder, guest):
-                        if isinstance(item, Stretch):
+                        if isinstance(item, CleanableStretch):
                             self._take(item.columns, segment, None)
 
-    def _take(self, columns: RecordColumns, segment: SourceSegment, judged: Judged | None) -> None:
+    def _take(self, columns: RecordColumns, segment: SourceSegment, judged: JudgedBatches | None) -> None:
         batches = columns.batches
         for row in self._rows(columns):
             batch = int(columns.batch[row])

@@ -25,7 +25,7 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleanable_log import CleanableLog
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.offset_map import DirtyKeys, OffsetMap, dirty_keys, joined_keys
-from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.compaction.walking import CleanableStretch, LegacyEntry, walk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import Steps, results
 from kafkatool.engine.jobs.worker_pool import Workers
@@ -103,18 +103,18 @@ class Parting:
         offsets.is_full = stop is not None
         for reach in counted[0].ends if stop is None else [*counted[0].ends[: stop.item], stop.reach]:
             offsets.move_to(reach, self.dirty.first_dirty)
-        asked = [pool.submit(_Part.superseded, part, stop, offsets.end_offset) for part in parts]
+        asked = [pool.submit(_MapPart.superseded, part, stop, offsets.end_offset) for part in parts]
         _put_together(offsets, (yield from results(asked)))
         return InParts(self.dirty, total, offsets)
 
-    def _parts(self, count: int) -> list[_Part]:
-        return [_Part(self, count, number) for number in range(count)]
+    def _parts(self, count: int) -> list[_MapPart]:
+        return [_MapPart(self, count, number) for number in range(count)]
 
     def _count(self, pool: Workers) -> Steps[list[_Counted]]:
         """As many parts are made as it takes."""
         parts = 2
         while True:
-            asked = [pool.submit(_Part.count_new_keys, part) for part in self._parts(parts)]
+            asked = [pool.submit(_MapPart.count_new_keys, part) for part in self._parts(parts)]
             counted = yield from results(asked)
             fitting = [one for one in counted if one is not None]
             if len(fitting) == parts:
@@ -122,13 +122,13 @@ class Parting:
             parts *= 2
 
     def _find_stop(
-        self, pool: Workers, parts: list[_Part], new_keys: Column, capacity: int
+        self, pool: Workers, parts: list[_MapPart], new_keys: Column, capacity: int
     ) -> Steps[_Stop | None]:
         known = np.cumsum(new_keys)
         full = int(np.searchsorted(known, capacity))
         if full == len(known):
             return None
-        rows = yield from results([pool.submit(_Part.new_rows, part, full) for part in parts])
+        rows = yield from results([pool.submit(_MapPart.new_rows, part, full) for part in parts])
         room = capacity - int(known[full] - new_keys[full])
         last_key = sorted(chain.from_iterable(rows))[room - 1]
         [stop] = yield from results([pool.submit(_stop_behind, self, full, last_key)])
@@ -177,7 +177,7 @@ def _stop_behind(keys: Parting, number: int, last_key: int) -> _Stop | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MapPart:
     """One of so many parts of the keys."""
 
     whole: Parting
@@ -258,10 +258,10 @@ class _Part:
         return ours
 
 
-def _newer(item: Stretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[Bits, int]:
+def _newer(item: CleanableStretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[Bits, int]:
     """A bit a record, whether these keys know a later one, and how many there are."""
     fields: tuple[Buffer, Column, Column]
-    if isinstance(item, Stretch):
+    if isinstance(item, CleanableStretch):
         columns = item.columns
         fields, at = (columns.data, columns.key_start, columns.key_size), columns.offset
     else:

@@ -13,7 +13,7 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleanable_log import CleanableLog, CleanerStops, SourceSegment
 from kafkatool.engine.compaction.dirty_range import DirtyRange
 from kafkatool.engine.compaction.transactions import CleanedTransactions
-from kafkatool.engine.compaction.walking import LegacyEntry, Stretch, walk
+from kafkatool.engine.compaction.walking import CleanableStretch, LegacyEntry, walk
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -186,7 +186,7 @@ class _Reading:
         decoder = RecordDecoder()
         for segment, end in zip(segments, ends, strict=False):
             for item in walk(segment, decoder, self.guest, segment.position_of(self.start, self.guest)):
-                if isinstance(item, Stretch):
+                if isinstance(item, CleanableStretch):
                     yield self._of_batches(item.columns, segment)
                 else:
                     yield self._of_messages(item, segment)

@@ -51,7 +51,7 @@ def _bases_apart(log: CleanableLog, other: CleanableLog) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PassWork:
     """Where passes write: into directories of their own under `parent`; None: the only pass is counted."""
 
     files: Files
@@ -63,7 +63,7 @@ def compact(
     log: CleanableLog,
     checkpoint: int | None,
     how: Cleaning,
-    work: Work,
+    work: PassWork,
     most: int | None,
     watch: Watch | None = None,
 ) -> Compacted:
@@ -92,7 +92,7 @@ def compact(
     return done
 
 
-def _make_directory(work: Work, number: int) -> str | None:
+def _make_directory(work: PassWork, number: int) -> str | None:
     if work.parent is None:
         return None
     directory = os.path.join(work.parent, f".{work.name}.kafkatool-pass-{number}")

@@ -19,7 +19,7 @@ from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.plan.steps import Plan, Step, Stretch, remove, rename, write
+from kafkatool.engine.plan.steps import FileStretch, Plan, Step, remove, rename, write
 from kafkatool.errors import Refused
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
@@ -79,7 +79,7 @@ def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, 
         for name in new[base]:
             path, content = os.path.join(source, name), os.path.join(done.directory, name)
             size = os.path.getsize(content)
-            cleaned.append(write(f"{path}.cleaned", Stretch(content, 0, size), "what the cleaner keeps"))
+            cleaned.append(write(f"{path}.cleaned", FileStretch(content, 0, size), "what the cleaner keeps"))
             stage.append(rename(f"{path}.cleaned", f"{path}.swap", "all of it is written"))
             last.append(rename(f"{path}.swap", path, "takes the place of the old one"))
         swapped.append(tuple(stage))

@@ -20,7 +20,7 @@ from kafkatool.format.kernel.verdicts import IS_CONTROL, IS_DISCARDED, IS_PAST, 
 Flags = NDArray[np.bool_]
 
 
-class Judged(NamedTuple):
+class JudgedBatches(NamedTuple):
     """A row a record, and a row a batch; `new_horizon`: the batch begins to wait for its deletion now."""
 
     fate: NDArray[np.uint8]
@@ -29,16 +29,16 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFilter:
+class CleaningFilter:
     """The rules of one pass. `first_uncleanable`: the batch that ends there stays, be it empty."""
 
     offsets: OffsetMap
     transactions: CleanedTransactions
-    producers: Producers
+    producers: CleanedProducers
     first_uncleanable: int
     now_ms: int
 
-    def judge(self, columns: RecordColumns, segment: SourceSegment) -> Judged:
+    def judge(self, columns: RecordColumns, segment: SourceSegment) -> JudgedBatches:
         batches = columns.batches
         is_control = (batches.attributes & CONTROL_MASK) != 0
         can_go = np.zeros(len(is_control), dtype=bool)
@@ -58,7 +58,7 @@ class RecordFilter:
             *(fate, kept, tombstones),
         )
         new_horizon = ((tombstones > 0) | (is_control & can_go)) & ~has_horizon & (kept > 0)
-        return Judged(fate, self._outcomes(batches, kept, new_horizon), new_horizon)
+        return JudgedBatches(fate, self._outcomes(batches, kept, new_horizon), new_horizon)
 
     def _outcomes(self, batches: BatchColumns, kept: Column, new_horizon: Flags) -> NDArray[np.uint8]:
         stays_empty = self.producers.are_last(batches) | (batches.last_offset + 1 == self.first_uncleanable)
@@ -69,7 +69,7 @@ class RecordFilter:
         return outcome
 
 
-class Producers:
+class CleanedProducers:
     """The producers that a broker remembers, and the last batch of each, which tells it where they were."""
 
     def __init__(self, known: Mapping[int, LastRecord]) -> None:

@@ -9,7 +9,7 @@ from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.compaction.cleanable_log import open_cleanable
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.offset_map import map_capacity
-from kafkatool.engine.compaction.passes import Work, compact
+from kafkatool.engine.compaction.passes import PassWork, compact
 from kafkatool.engine.files.disk import Disk
 from kafkatool.errors import KafkatoolError
 
@@ -44,7 +44,7 @@ def savings(ask: SavingsAsk) -> dict[str, Any]:
             now_ms=ask.how.now_ms,
             guest=ask.how.guest,
         )
-        done = compact(log, ask.checkpoint, ask.how, Work(Disk(), None, "counted"), 1)
+        done = compact(log, ask.checkpoint, ask.how, PassWork(Disk(), None, "counted"), 1)
     except (FileNotFoundError, KafkatoolError) as error:
         return {"error": str(error)}
     found = {"cleanable_bytes": done.dirty.cleanable_bytes, "records": 0, "records_removed": 0}

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.compaction.cleanable_log import CleanerStops, SourceSegment
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.format.batch import MAX_INT32, BatchHeader
@@ -26,7 +26,7 @@ _LARGE = 8 << 20
 """Bytes of a segment for which a thread is worth its while."""
 
 
-class Stretch(NamedTuple):
+class CleanableStretch(NamedTuple):
     """Whole batches of magic 2, with all their records."""
 
     columns: RecordColumns
@@ -57,7 +57,7 @@ class LegacyEntry(NamedTuple):
 
 def walk(
     segment: SourceSegment, decoder: RecordDecoder, guest: Guest, start: int = 0
-) -> Iterator[Stretch | LegacyEntry]:
+) -> Iterator[CleanableStretch | LegacyEntry]:
     """All batches from a position on; raise CleanerStops where a broker's cleaner would find none.
 
     What is yielded holds until the next one is asked for.
@@ -68,11 +68,11 @@ def walk(
 
 def _walk(
     segment: SourceSegment, decoder: RecordDecoder, guest: Guest, start: int
-) -> Iterator[Stretch | LegacyEntry]:
+) -> Iterator[CleanableStretch | LegacyEntry]:
     doubtful: Batch | None = None
     with open_source(segment.path, guest) as source:
         for item in scan_runs(source, start, chain=True):
-            if isinstance(item, Run):
+            if isinstance(item, BatchRun):
                 yield from _stretches(segment, decoder, item.window, item.start, item.end, item.position)
             elif isinstance(item, Batch):
                 doubtful = None if item.is_valid else item
@@ -80,7 +80,7 @@ def _walk(
                     yield from _single(segment, decoder, item)
             elif doubtful is not None and _is_walked_over(doubtful, item, segment.base_offset):
                 for one in _single(segment, decoder, doubtful):
-                    assert isinstance(one, Stretch)
+                    assert isinstance(one, CleanableStretch)
                     yield one._replace(has_bad_checksum=True)
             else:
                 raise CleanerStops(segment.path, item.position, item.message)
@@ -107,7 +107,9 @@ def _is_walked_over(batch: Batch, damage: Damage, base_offset: int) -> bool:
     return base_offset <= header.base_offset <= header.last_offset <= base_offset + MAX_INT32
 
 
-def _single(segment: SourceSegment, decoder: RecordDecoder, batch: Batch) -> Iterator[Stretch | LegacyEntry]:
+def _single(
+    segment: SourceSegment, decoder: RecordDecoder, batch: Batch
+) -> Iterator[CleanableStretch | LegacyEntry]:
     """A batch that is not part of a run."""
     if batch.data is None:
         raise CleanerStops(segment.path, batch.position, f"a batch of {batch.header.size} bytes")
@@ -120,19 +122,19 @@ def _single(segment: SourceSegment, decoder: RecordDecoder, batch: Batch) -> Ite
 
 def _stretches(
     segment: SourceSegment, decoder: RecordDecoder, window: bytes, start: int, end: int, position: int
-) -> Iterator[Stretch]:
+) -> Iterator[CleanableStretch]:
     pieces: list[RecordColumns] = []
     for columns in decoder.decode(window, start, end, position):
         if isinstance(columns, BadRecords):
             raise CleanerStops(segment.path, columns.position, f"its records: {columns.error}")
         if not pieces and int(columns.batches.records_count.sum()) == len(columns):
-            yield Stretch(columns, window, position - start)
+            yield CleanableStretch(columns, window, position - start)
             decoder.turn()
             continue
         # A very large batch comes piece by piece, each in the memory of the one before.
         pieces.append(_copied(columns))
         if sum(map(len, pieces)) == int(columns.batches.records_count[0]):
-            yield Stretch(_joined(pieces), window, position - start)
+            yield CleanableStretch(_joined(pieces), window, position - start)
             decoder.turn()
             pieces = []
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
-from kafkatool.engine.compaction.record_filter import Judged
-from kafkatool.engine.compaction.walking import Stretch
+from kafkatool.engine.compaction.record_filter import JudgedBatches
+from kafkatool.engine.compaction.walking import CleanableStretch
 from kafkatool.engine.stats.keys import Keys, ranks_of
 from kafkatool.format.kernel.verdicts import Fate
 
@@ -21,7 +21,7 @@ class Waste:
 
     keys: Keys = field(default_factory=Keys)
 
-    def watch(self, stretch: Stretch, judged: Judged, _segment: SourceSegment) -> None:
+    def watch(self, stretch: CleanableStretch, judged: JudgedBatches, _segment: SourceSegment) -> None:
         columns = stretch.columns
         rows = np.flatnonzero((judged.fate == _SUPERSEDED) | (judged.fate == _TOMBSTONE))
         if len(rows):

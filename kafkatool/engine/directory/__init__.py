@@ -1,4 +1,4 @@
-"""What lies in log directories, and which part of it the user named.
+"""List log directories, and find what the user named in them.
 
 Directories are listed here; everybody else works with the `LogDir` and `Partition` that come of it.
 """

@@ -31,7 +31,7 @@ from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
 from kafkatool.format.time_index import TimeEntry
 
 
-class Action(StrEnum):
+class SearchAction(StrEnum):
     """What was done in one step."""
 
     SEGMENT = "segment"
@@ -42,10 +42,10 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SearchStep:
     """One step of a search: in which file, what came out, and the index slots that were looked at."""
 
-    action: Action
+    action: SearchAction
     file: str
     result: str
     slots: int | None = None
@@ -54,7 +54,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Located:
     """The batch to read from, and the first record in it that was meant (None: it holds none any more)."""
 
     segment: int
@@ -72,18 +72,22 @@ class Search:
     segments: list[Segment]
     guest: Guest
     log_start: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     """What was met on the way: the file, and what is wrong in it. The answer may be wrong for it."""
 
-    def offset(self, target: int) -> Found | None:
+    def offset(self, target: int) -> Located | None:
         """The batch that a fetch from `target` begins with; None past the end, or below the start."""
         if target < self.log_start:
-            self._say(Action.SEGMENT, None, f"{target} lies below the start of the log, {self.log_start}")
+            self._say(
+                SearchAction.SEGMENT, None, f"{target} lies below the start of the log, {self.log_start}"
+            )
             return None
         below = sum(segment.base_offset <= target for segment in self.segments)
         for segment in self.segments[below - 1 :] if below else []:
-            self._say(Action.SEGMENT, segment.log, f"base offset {segment.base_offset}, looking for {target}")
+            self._say(
+                SearchAction.SEGMENT, segment.log, f"base offset {segment.base_offset}, looking for {target}"
+            )
             start = self._indexed(segment, target)
             found = self._walk(
                 segment, start, lambda batch: batch.header.last_offset >= target, offset=target
@@ -92,13 +96,13 @@ class Search:
                 return found
         return None
 
-    def time(self, target_ms: int) -> Found | None:
+    def time(self, target_ms: int) -> Located | None:
         """The first record at or after a time, as ListOffsets answers."""
         for segment in self.segments:
             greatest, why = self._greatest_time(segment)
             reaches = greatest >= target_ms
             verdict = "take it" if reaches else "go on"
-            self._say(Action.SEGMENT, segment.log, f"greatest time {greatest} ({why}): {verdict}")
+            self._say(SearchAction.SEGMENT, segment.log, f"greatest time {greatest} ({why}): {verdict}")
             if reaches:
                 entry = self._timed(segment, target_ms)
                 start = self._indexed(segment, max(entry.offset(segment.base_offset), self.log_start))
@@ -107,13 +111,13 @@ class Search:
                 )
         return None
 
-    def latest(self) -> Found | None:
+    def latest(self) -> Located | None:
         """The first record with the greatest time of all."""
         times = [segment_extent(segment, self.guest).max_timestamp_ms for segment in self.segments]
         greatest = max((time for time in times if time is not None), default=None)
         return None if greatest is None else self.time(greatest)
 
-    def whole_walk(self, *, offset: int | None = None, time_ms: int | None = None) -> Found | None:
+    def whole_walk(self, *, offset: int | None = None, time_ms: int | None = None) -> Located | None:
         """What reading everything from the start says; the steps get one line about it."""
         read = 0
         for segment in self.segments:
@@ -122,9 +126,9 @@ class Search:
                     read += batch.header.size
                     found = self._matching(segment, batch, offset, time_ms)
                     if found is not None and found.offset is not None:
-                        self._say(Action.FULL_WALK, segment.log, _place(found), bytes_read=read)
+                        self._say(SearchAction.FULL_WALK, segment.log, _place(found), bytes_read=read)
                         return found
-        self._say(Action.FULL_WALK, None, "nothing", bytes_read=read)
+        self._say(SearchAction.FULL_WALK, None, "nothing", bytes_read=read)
         return None
 
     def _walk(
@@ -135,16 +139,16 @@ class Search:
         *,
         offset: int | None = None,
         time_ms: int | None = None,
-    ) -> Found | None:
+    ) -> Located | None:
         end = start
         with open_source(_log(segment).path, self.guest) as source:
             for batch in self._batches(segment, source, start):
                 end = batch.position + batch.header.size
                 found = self._matching(segment, batch, offset, time_ms) if wanted(batch) else None
                 if found is not None and (offset is not None or found.offset is not None):
-                    self._say(Action.WALK, segment.log, _place(found), bytes_read=end - start)
+                    self._say(SearchAction.WALK, segment.log, _place(found), bytes_read=end - start)
                     return found
-        self._say(Action.WALK, segment.log, "nothing up to the end", bytes_read=end - start)
+        self._say(SearchAction.WALK, segment.log, "nothing up to the end", bytes_read=end - start)
         return None
 
     def _batches(self, segment: Segment, source: Source, start: int) -> Iterator[Batch]:
@@ -164,7 +168,7 @@ class Search:
 
     def _matching(
         self, segment: Segment, batch: Batch, offset: int | None, time_ms: int | None
-    ) -> Found | None:
+    ) -> Located | None:
         header = batch.header
         if offset is not None and header.last_offset < offset:
             return None
@@ -172,7 +176,7 @@ class Search:
             return None
         least = self.log_start if offset is None else offset
         first = next((r for r in _records(batch) if _is_meant(r, least, time_ms)), None)
-        return Found(
+        return Located(
             segment=segment.base_offset,
             position=batch.position,
             base_offset=header.base_offset if isinstance(header, BatchHeader) else None,
@@ -191,7 +195,7 @@ class Search:
         if entry != OffsetEntry(0, 0):
             result = f"entry offset {entry.offset(segment.base_offset)}: from byte {entry.position}"
         self._say(
-            *(Action.OFFSET_INDEX, segment.file(kinds.OFFSET_INDEX), result),
+            *(SearchAction.OFFSET_INDEX, segment.file(kinds.OFFSET_INDEX), result),
             slots=len(entries) // offset_index.ENTRY_SIZE,
             visited=tuple(visited),
         )
@@ -206,7 +210,7 @@ class Search:
         if entry.timestamp_ms >= 0:
             result = f"entry time {entry.timestamp_ms}: from offset {entry.offset(segment.base_offset)}"
         self._say(
-            *(Action.TIME_INDEX, segment.file(kinds.TIME_INDEX), result),
+            *(SearchAction.TIME_INDEX, segment.file(kinds.TIME_INDEX), result),
             slots=len(entries) // time_index.ENTRY_SIZE,
             visited=tuple(visited),
         )
@@ -229,7 +233,7 @@ class Search:
 
     def _say(
         self,
-        action: Action,
+        action: SearchAction,
         file: FileEntry | None,
         result: str,
         *,
@@ -238,7 +242,7 @@ class Search:
         bytes_read: int | None = None,
     ) -> None:
         path = file.path if file is not None else "-"
-        self.steps.append(Step(action, path, result, slots, visited, bytes_read))
+        self.steps.append(SearchStep(action, path, result, slots, visited, bytes_read))
 
 
 def search_in(partition: Partition, guest: Guest, log_start: int | None = None) -> Search:
@@ -276,6 +280,6 @@ def _is_meant(record: Record | LegacyMessage, least_offset: int, time_ms: int | 
     return record.offset >= least_offset and (time_ms is None or record.timestamp_ms >= time_ms)
 
 
-def _place(found: Found) -> str:
+def _place(found: Located) -> str:
     record = "no record left in it" if found.offset is None else f"record {found.offset}"
     return f"batch at byte {found.position}, last offset {found.last_offset}: {record}"

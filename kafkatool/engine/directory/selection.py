@@ -54,7 +54,7 @@ class Home:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundPartitions:
     homes: list[Home] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What could not be read, or is malformed."""
@@ -68,7 +68,7 @@ def most_workers(homes: Iterable[Home]) -> int:
     return min(len(sizes), sum(sizes) // WORTH_A_WORKER)
 
 
-def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
+def find_partitions(targets: Iterable[Target], guest: Guest) -> FoundPartitions:
     """What is meant, a home for every log directory, partitions in the order of their names.
 
     A partition that waits to be deleted is meant only where it is named itself.
@@ -90,7 +90,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
             directory = os.path.dirname(path) or "."
             named.setdefault(_parent(directory), set()).add(directory)
             files.setdefault(directory, set()).add(_base(path))
-    found = Found()
+    found = FoundPartitions()
     for home, directories in named.items():
         _read_home(found, home, directories, files, guest, is_whole=home in whole)
     for file in alone:
@@ -98,7 +98,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> Found:
     return found
 
 
-def _read_alone(found: Found, file: FileTarget) -> None:
+def _read_alone(found: FoundPartitions, file: FileTarget) -> None:
     """Take a log under a name of its own for all there is: nothing around it belongs to it."""
     problems: list[Problem] = []
     for partition in read_files([file], problems):
@@ -125,7 +125,7 @@ def _base(path: str) -> int:
 
 
 def _read_home(
-    found: Found,
+    found: FoundPartitions,
     path: str,
     directories: set[str],
     files: dict[str, set[int]],

@@ -1,1 +1,1 @@
-"""Will a broker start on these directories, and what does it lose if it does: one verdict, and why."""
+"""Judge whether a broker will start on its directories, and what it would lose."""

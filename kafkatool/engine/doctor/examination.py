@@ -12,11 +12,11 @@ from kafkatool.engine.directory.log_dir import LogDir, tell_problems
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import Broker
 from kafkatool.engine.doctor.limits import limit_symptoms, read_limits
-from kafkatool.engine.doctor.loading import Loading, Scans
+from kafkatool.engine.doctor.loading import BrokerLoading, Scans
 from kafkatool.engine.doctor.partition_case import is_spare
 from kafkatool.engine.doctor.permissions import find_user, permission_symptoms
 from kafkatool.engine.doctor.recovery_time import RecoveryTime, estimate, measured_rate
-from kafkatool.engine.doctor.symptoms import Chart, Symptom, Verdict
+from kafkatool.engine.doctor.symptoms import Chart, StartVerdict, Symptom
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.files.lock import lock_holder
 from kafkatool.engine.files.object_storage import is_remote
@@ -24,7 +24,7 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.recover.broker_start import BrokerStart
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 
 _SAMPLE = 64 << 20
 """Bytes that are sampled unless a share was asked for."""
@@ -33,7 +33,7 @@ _LEAST_TAIL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DoctorRequest:
     """What the doctor was told."""
 
     now_ms: int
@@ -56,7 +56,7 @@ class Diagnosis:
     """What became of the visit."""
 
     broker: Broker
-    verdict: Verdict
+    verdict: StartVerdict
     chart: Chart
     pid: int | None = None
     """The process that is running on it; 0 where it cannot be named."""
@@ -87,7 +87,9 @@ def log_size(broker: Broker) -> int:
     )
 
 
-def examine(broker: Broker, asked: Asked, advance: Callable[[int], None] = lambda size: None) -> Diagnosis:
+def examine(
+    broker: Broker, asked: DoctorRequest, advance: Callable[[int], None] = lambda size: None
+) -> Diagnosis:
     """Ask everything; raises UsageError for a user that nobody knows."""
     chart = Chart()
     holders = {one.path: lock_holder(one.path) for one in broker.log_dirs if not is_remote(one.path)}
@@ -112,11 +114,13 @@ def examine(broker: Broker, asked: Asked, advance: Callable[[int], None] = lambd
     return found
 
 
-def _verdict(broker: Broker, chart: Chart, pid: int | None) -> Verdict:
-    return Verdict.RUNNING if pid is not None else chart.verdict([*broker.paths, *broker.missing])
+def _verdict(broker: Broker, chart: Chart, pid: int | None) -> StartVerdict:
+    return StartVerdict.RUNNING if pid is not None else chart.verdict([*broker.paths, *broker.missing])
 
 
-def _follow(broker: Broker, asked: Asked, chart: Chart, advance: Callable[[int], None]) -> list[Scans]:
+def _follow(
+    broker: Broker, asked: DoctorRequest, chart: Chart, advance: Callable[[int], None]
+) -> list[Scans]:
     start = BrokerStart(broker.log_dirs, asked.guest, asked.now_ms, is_alone=broker.is_alone)
     if not any(map(holds_metadata, broker.log_dirs)):
         chart.notes.append(
@@ -126,16 +130,16 @@ def _follow(broker: Broker, asked: Asked, chart: Chart, advance: Callable[[int],
         chart.notes.append("the metadata log has gaps: what would become stray hangs on other controllers")
     if asked.is_quick:
         chart.unscanned = [one.path for one in broker.log_dirs if not one.was_shut_down_cleanly]
-    loading = Loading(broker, start, chart, asked.guest, is_quick=asked.is_quick)
+    loading = BrokerLoading(broker, start, chart, asked.guest, is_quick=asked.is_quick)
     loading.follow(advance)
     return loading.scans
 
 
-def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> int:
+def _sample(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: bool) -> int:
     """Look for damage in a part of all logs; what the start came upon is not told again."""
     size = log_size(broker)
     share = asked.sample if asked.sample is not None else min(1.0, _SAMPLE / max(1, size))
-    request = Request(sample=share, guest=asked.guest, partitions_only=not is_alive)
+    request = VerifyRequest(sample=share, guest=asked.guest, partitions_only=not is_alive)
     run = Verification([LogDirTarget(path) for path in broker.paths], request)
     known = {os.path.normpath(one.finding.file) for one in chart.symptoms}
     spare = {
@@ -159,7 +163,7 @@ def _sample(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> in
     return run.summary.size
 
 
-def _transactions(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool) -> None:
+def _transactions(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: bool) -> None:
     """Tell what holds last stable offsets; a start that was followed has read the ends of logs already."""
     beside = [one for one in asked.beside if one.path not in broker.paths]
     verdicts = TransactionVerdicts([*broker.log_dirs, *beside], [], asked.guest)
@@ -176,7 +180,9 @@ def _transactions(broker: Broker, asked: Asked, chart: Chart, *, is_alive: bool)
         chart.notes.append(f"open transactions: the ends of {unread} logs are too long to be looked at")
 
 
-def _look_around(broker: Broker, asked: Asked, chart: Chart, scans: list[Scans], pid: int | None) -> None:
+def _look_around(
+    broker: Broker, asked: DoctorRequest, chart: Chart, scans: list[Scans], pid: int | None
+) -> None:
     """The host; of another host only what was given."""
     here = [one for one in broker.log_dirs if not is_remote(one.path)]
     if not here:

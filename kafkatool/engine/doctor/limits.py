@@ -29,7 +29,7 @@ _A_LITTLE = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HostLimits:
     """How much the broker's process may have; None where that is not known."""
 
     nofile: int | None
@@ -40,22 +40,22 @@ class Limits:
 
 def read_limits(
     pid: int | None, nofile: int | None, max_map_count: int | None, *, is_elsewhere: bool
-) -> Limits:
+) -> HostLimits:
     """What was given, else what the running broker has, else what this shell has; nothing of another host."""
     if max_map_count is None and not is_elsewhere:
         with suppress(OSError, ValueError), open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
             max_map_count = int(file.read())
     if nofile is not None:
-        return Limits(nofile, True, max_map_count)
+        return HostLimits(nofile, True, max_map_count)
     if is_elsewhere:
-        return Limits(None, False, max_map_count)
+        return HostLimits(None, False, max_map_count)
     of_broker = _nofile_of(pid) if pid else None
     if of_broker is not None:
-        return Limits(of_broker, True, max_map_count)
+        return HostLimits(of_broker, True, max_map_count)
     import resource
 
     mine = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return Limits(None if mine == resource.RLIM_INFINITY else mine, False, max_map_count)
+    return HostLimits(None if mine == resource.RLIM_INFINITY else mine, False, max_map_count)
 
 
 def _nofile_of(pid: int) -> int | None:
@@ -66,7 +66,9 @@ def _nofile_of(pid: int) -> int | None:
     return None
 
 
-def limit_symptoms(log_dirs: Sequence[LogDir], limits: Limits, scans: Iterable[Scans]) -> Iterator[Symptom]:
+def limit_symptoms(
+    log_dirs: Sequence[LogDir], limits: HostLimits, scans: Iterable[Scans]
+) -> Iterator[Symptom]:
     """Limits that are too low, or nearly."""
     segments = [s for one in log_dirs for p in one.partitions for s in p.segments if s.log is not None]
     files = OWN_FILES + len(segments) + sum(s.file(kinds.TXN_INDEX) is not None for s in segments)
@@ -79,7 +81,7 @@ def limit_symptoms(log_dirs: Sequence[LogDir], limits: Limits, scans: Iterable[S
         yield _of_maps(log_dirs[0].path, now, later, limits.max_map_count)
 
 
-def _of_files(path: str, files: int, limits: Limits) -> Symptom:
+def _of_files(path: str, files: int, limits: HostLimits) -> Symptom:
     assert limits.nofile is not None
     is_short = files > limits.nofile
     whose = "the limit is" if limits.is_nofile_certain else "the limit of this shell is"

@@ -44,7 +44,7 @@ class Scans:
     """Path and size of what is scanned."""
 
 
-class Loading:
+class BrokerLoading:
     """A start on all directories of one broker."""
 
     def __init__(

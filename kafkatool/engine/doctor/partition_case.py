@@ -18,7 +18,7 @@ from kafkatool.engine.recover.result import Event, Recovered
 from kafkatool.engine.recover.segments import NOT_FLUSHED
 from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.engine.verify.log_dir import checkpoint_problems
-from kafkatool.engine.verify.place import Place, place_finding
+from kafkatool.engine.verify.place import CheckedPlace, place_finding
 from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format import kinds
 from kafkatool.format.java_text import LONG_MAX
@@ -49,7 +49,7 @@ class PartitionCase:
         self._chart = chart
         self._log_dir = log_dir
         self._partition = partition
-        self._place = Place(partition, log_dir, start.cluster)
+        self._place = CheckedPlace(partition, log_dir, start.cluster)
         self._is_spare = is_spare(partition, broker)
 
     def judge(self, one: Recovered, checks: StartChecks, cleaner: dict[tuple[str, int], int]) -> None:

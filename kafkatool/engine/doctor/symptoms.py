@@ -13,7 +13,7 @@ from kafkatool.engine.broker.checkpoint_effects import Effect
 from kafkatool.engine.verify.finding import Finding
 
 
-class Verdict(StrEnum):
+class StartVerdict(StrEnum):
     """What a start comes to."""
 
     STARTS = "starts"
@@ -91,19 +91,19 @@ class Chart:
         out = {one.log_dir for one in self.symptoms if one.effect is Effect.OFFLINE}
         return [path for path in log_dirs if path in out]
 
-    def verdict(self, log_dirs: Sequence[str]) -> Verdict:
+    def verdict(self, log_dirs: Sequence[str]) -> StartVerdict:
         """`log_dirs` are all directories of the broker."""
         effects = {one.effect for one in self.symptoms}
         offline = self.offline(log_dirs)
         if Effect.REFUSE in effects or (log_dirs and len(offline) == len(log_dirs)):
-            return Verdict.NO_START
+            return StartVerdict.NO_START
         if Effect.LEADERLESS in effects:
-            return Verdict.SERVES_NOTHING
+            return StartVerdict.SERVES_NOTHING
         if offline:
-            return Verdict.PARTLY
+            return StartVerdict.PARTLY
         if self.losses:
-            return Verdict.LOSES
-        return Verdict.UNKNOWN if self.failures or self.unscanned else Verdict.STARTS
+            return StartVerdict.LOSES
+        return StartVerdict.UNKNOWN if self.failures or self.unscanned else StartVerdict.STARTS
 
 
 _RANKS = {Effect.REFUSE: 0, Effect.LEADERLESS: 1, Effect.OFFLINE: 2, Effect.NOTE: 3}

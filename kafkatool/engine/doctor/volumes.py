@@ -23,7 +23,7 @@ from kafkatool.engine.doctor.symptoms import Symptom, host_finding
 _BLOCK = 4096
 
 
-class Room(NamedTuple):
+class VolumeRoom(NamedTuple):
     """What a start writes at once, and what is reserved and may still be taken."""
 
     at_once: int
@@ -47,7 +47,7 @@ def space_symptoms(log_dirs: Sequence[LogDir], scans: Iterable[Scans], *, is_roo
             yield _nearly_full(together[0], reserved, free)
 
 
-def _room(log_dir: LogDir, scans: Scans | None) -> Room:
+def _room(log_dir: LogDir, scans: Scans | None) -> VolumeRoom:
     """A start writes checkpoints, epochs and snapshots anew, and the indexes of what it scans."""
     at_once = 2 * _BLOCK * (1 + len(log_dir.partitions))
     for _path, size in scans.segments if scans is not None else ():
@@ -59,7 +59,7 @@ def _room(log_dir: LogDir, scans: Scans | None) -> Room:
         if segment.state is SegmentState.ACTIVE
         for entry in segment.files
     )
-    return Room(at_once, reserved)
+    return VolumeRoom(at_once, reserved)
 
 
 def _full(log_dir: LogDir, needed: int, free: int) -> Symptom:

@@ -1,4 +1,4 @@
-"""The bytes of single files: read as a guest, written through `Files`, locked, copied with all they have.
+"""Read single files as a guest, write them through `Files`, lock them, copy them with all they have.
 
 Nothing here knows what the bytes mean. Whatever opens, syncs, renames or removes a file is in this room.
 """

@@ -15,7 +15,7 @@ from kafkatool.format.primitives import Buffer
 
 if TYPE_CHECKING:
     from kafkatool.engine.broker.run_accounting import RunColumns
-    from kafkatool.engine.log.segment import Segment
+    from kafkatool.engine.log.segment import WritableSegment
 
 _FEWEST = 8
 """Below that many batches numpy takes longer than it saves."""
@@ -28,7 +28,7 @@ class PlainRun(NamedTuple):
 
 
 def plain_run(
-    segment: Segment, data: Buffer, next_offset: int, leader_epoch: int, now_ms: int
+    segment: WritableSegment, data: Buffer, next_offset: int, leader_epoch: int, now_ms: int
 ) -> PlainRun | None:
     """Return the batches of `data` as columns; None where they have to go one by one.
 
@@ -39,10 +39,10 @@ def plain_run(
     end, count, last = loops.good_run(data, 0, len(data), next_offset - 1)
     if end != len(data) or count < _FEWEST or last > MAX_INT32 + segment.base_offset:
         return None
-    from kafkatool.engine.batches.scan import Run
+    from kafkatool.engine.batches.scan import BatchRun
     from kafkatool.engine.broker.run_accounting import read_run
 
-    run = Run(segment.size, data, 0, end, count)  # type: ignore[arg-type]  # any buffer does, as columns
+    run = BatchRun(segment.size, data, 0, end, count)  # type: ignore[arg-type]  # any buffer does, as columns
     columns = read_run(run, segment.accounting)
     if columns is None:
         return None

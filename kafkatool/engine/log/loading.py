@@ -26,7 +26,7 @@ from kafkatool.engine.log.flusher import Flusher
 from kafkatool.engine.log.leftovers import resolve_leftovers
 from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Jitter, Log, LogParts, no_jitter
 from kafkatool.engine.log.producer_rebuild import rebuild_producers, take_empty_snapshots
-from kafkatool.engine.log.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, Segment
+from kafkatool.engine.log.segment import EXTENSIONS, INDEX, LOG, TXN_INDEX, WritableSegment
 from kafkatool.engine.log.segment_split import split_segment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
@@ -163,7 +163,7 @@ class _Loader:
                 return False
         return True
 
-    def _split(self, segment: Segment) -> None:
+    def _split(self, segment: WritableSegment) -> None:
         parts = self.parts
         segment.size = os.path.getsize(segment.path(LOG))
         split_segment(parts.files, segment, parts.config, parts.snapshots)
@@ -171,17 +171,17 @@ class _Loader:
             loaded.release()
         parts.segments.clear()
 
-    def _segment(self, base: int) -> Segment:
+    def _segment(self, base: int) -> WritableSegment:
         parts = self.parts
         jitter_ms = parts.jitter(min(parts.config.segment_jitter_ms, parts.config.max_segment_ms))
-        return Segment(
+        return WritableSegment(
             parts.files, parts.directory, base, parts.config, created_ms=self.now_ms, jitter_ms=jitter_ms
         )
 
-    def _txn_index_is_wrong(self, segment: Segment) -> bool:
+    def _txn_index_is_wrong(self, segment: WritableSegment) -> bool:
         return segment.has(TXN_INDEX) and sanity_problem(segment.aborted(), segment.base_offset) is not None
 
-    def _recover(self, segment: Segment, later: list[int]) -> bool:
+    def _recover(self, segment: WritableSegment, later: list[int]) -> bool:
         """Walk a segment and write its indexes anew; True if it had to be cut, and the later ones removed."""
         parts = self.parts
         states, base = ProducerStates(), segment.base_offset
@@ -202,7 +202,7 @@ class _Loader:
         parts.snapshots.take(states)
         return is_cut
 
-    def _walk(self, segment: Segment, states: ProducerStates) -> RecoveredSegment:
+    def _walk(self, segment: WritableSegment, states: ProducerStates) -> RecoveredSegment:
         config = self.parts.config
         # A log that was reopened in between holds more than an index by the book has room for.
         accounting = IndexAccounting(

@@ -22,7 +22,13 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
-from kafkatool.engine.broker.producer_state import Origin, ProducerStates, StateBatch, Update, state_batch
+from kafkatool.engine.broker.producer_state import (
+    AppendOrigin,
+    ProducerStates,
+    StateBatch,
+    Update,
+    state_batch,
+)
 from kafkatool.engine.broker.refusals import (
     InvalidRecord,
     OffsetOutOfRange,
@@ -34,7 +40,7 @@ from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.log.append_runs import plain_run
 from kafkatool.engine.log.flusher import Flusher
 from kafkatool.engine.log.producer_rebuild import rebuild_producers
-from kafkatool.engine.log.segment import NewBatch, Segment
+from kafkatool.engine.log.segment import NewBatch, WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.engine.log.validation import LeaderValidation, check_epochs, check_for_follower, split_batches
 from kafkatool.errors import FormatError
@@ -72,7 +78,7 @@ class LogParts:
     directory: str
     config: TopicConfig
     jitter: Jitter
-    segments: list[Segment]
+    segments: list[WritableSegment]
     epochs: LeaderEpochs
     producers: ProducerStates
     snapshots: Snapshots
@@ -99,7 +105,7 @@ class Log:
         self._high_watermark: int | None = None
         self._last_flush_ms = now_ms
         # Those that are flushed, or will be by the flusher, and are open still.
-        self._rolled: list[Segment] = []
+        self._rolled: list[WritableSegment] = []
 
     def __enter__(self) -> Log:
         return self
@@ -113,7 +119,7 @@ class Log:
             self.abandon()
 
     @property
-    def active(self) -> Segment:
+    def active(self) -> WritableSegment:
         return self.segments[-1]
 
     @property
@@ -142,7 +148,7 @@ class Log:
         *,
         leader_epoch: int,
         now_ms: int,
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         transaction_version: int = 0,
     ) -> Appended | None:
         """Give a batch its offsets and write it; None for no whole batch; raise LogRefusal for a bad one.
@@ -218,16 +224,16 @@ class Log:
         check_epochs(batches)
         self._check_list_size(batches)
         # A broker rolls first, and a refusal leaves it with a segment above the end of its log.
-        update = self.producers.prepare(_state_batches(batches), Origin.REPLICATION)
+        update = self.producers.prepare(_state_batches(batches), AppendOrigin.REPLICATION)
         self._assign_epochs(batches)
         self._roll_for(batches, now_ms)
         while (fitting := self.active.count_fitting(batches)) < len(batches):
             # An index is full before the batches are written: a broker writes them, and fails then.
-            part = self.producers.prepare(_state_batches(batches[:fitting]), Origin.REPLICATION)
+            part = self.producers.prepare(_state_batches(batches[:fitting]), AppendOrigin.REPLICATION)
             self._write(batches[:fitting], part)
             batches = batches[fitting:]
             self._roll_for(batches, now_ms)
-            update = self.producers.prepare(_state_batches(batches), Origin.REPLICATION)
+            update = self.producers.prepare(_state_batches(batches), AppendOrigin.REPLICATION)
         self._write(batches, update)
         self._flush_if_due(now_ms)
         return Appended(first, last)
@@ -300,10 +306,10 @@ class Log:
         self.producers.end_offset = base_offset
         self.snapshots.take(self.producers)
 
-    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+    def _new_segment(self, base_offset: int, now_ms: int) -> WritableSegment:
         parts = self._parts
         jitter_ms = parts.jitter(min(self.config.segment_jitter_ms, self.config.max_segment_ms))
-        segment = Segment(
+        segment = WritableSegment(
             parts.files, parts.directory, base_offset, parts.config, created_ms=now_ms, jitter_ms=jitter_ms
         )
         segment.create()
@@ -317,14 +323,14 @@ class Log:
         self._flush(self._unflushed(), self._take_new_names(), self.log_end_offset)
         self._last_flush_ms = now_ms
 
-    def _flush(self, segments: list[Segment], has_new_names: bool, end_offset: int) -> None:
+    def _flush(self, segments: list[WritableSegment], has_new_names: bool, end_offset: int) -> None:
         """Perhaps beside the appends: nothing is touched here that they touch."""
         for segment in segments:
             segment.flush()
         self._sync_names(has_new_names)
         self.recovery_point = max(self.recovery_point, end_offset)
 
-    def _unflushed(self) -> list[Segment]:
+    def _unflushed(self) -> list[WritableSegment]:
         """The last one, and those before it that do not end below the recovery point."""
         following = [segment.base_offset for segment in self.segments[1:]]
         return [
@@ -359,7 +365,7 @@ class Log:
 
     def _take_new_names(self) -> bool:
         """Whether files were made or removed since somebody asked."""
-        holders: list[Segment | Snapshots] = [*self.segments, self.snapshots]
+        holders: list[WritableSegment | Snapshots] = [*self.segments, self.snapshots]
         found = any(holder.has_new_names for holder in holders)
         for holder in holders:
             holder.has_new_names = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
-from kafkatool.engine.log.segment import Segment
+from kafkatool.engine.log.segment import WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.format.batch import BatchHeader
 
@@ -13,7 +13,7 @@ from kafkatool.format.batch import BatchHeader
 def rebuild_producers(
     states: ProducerStates,
     snapshots: Snapshots,
-    segments: Sequence[Segment],
+    segments: Sequence[WritableSegment],
     log_start_offset: int,
     end_offset: int,
     now_ms: int,
@@ -32,7 +32,7 @@ def rebuild_producers(
 
 
 def take_empty_snapshots(
-    states: ProducerStates, snapshots: Snapshots, segments: Sequence[Segment], end_offset: int
+    states: ProducerStates, snapshots: Snapshots, segments: Sequence[WritableSegment], end_offset: int
 ) -> None:
     """What a broker does with a log that was closed cleanly and has no snapshot: it knows no producers."""
     for offset in [*(segment.base_offset for segment in segments[-2:]), end_offset]:
@@ -43,7 +43,7 @@ def take_empty_snapshots(
 def _replay(
     states: ProducerStates,
     snapshots: Snapshots,
-    segments: Sequence[Segment],
+    segments: Sequence[WritableSegment],
     log_start_offset: int,
     end_offset: int,
 ) -> None:
@@ -59,7 +59,7 @@ def _replay(
         _replay_segment(states, segment, start, end_offset)
 
 
-def _replay_segment(states: ProducerStates, segment: Segment, start: int, end_offset: int) -> None:
+def _replay_segment(states: ProducerStates, segment: WritableSegment, start: int, end_offset: int) -> None:
     for found in segment.batches_from(segment.index_position(start)):
         header = found.header
         if header.last_offset < start:

@@ -15,7 +15,7 @@ from enum import Enum
 from kafkatool.engine.batches.records import Header, first_offset, records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange
 from kafkatool.engine.log.partition_log import Log
-from kafkatool.engine.log.segment import LOG, FoundBatch, Segment
+from kafkatool.engine.log.segment import LOG, SegmentBatch, WritableSegment
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.record import Record
@@ -85,7 +85,7 @@ def _limit(log: Log, isolation: Isolation) -> int:
     return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.log_end_offset
 
 
-def _floor(segments: list[Segment], offset: int) -> int:
+def _floor(segments: list[WritableSegment], offset: int) -> int:
     """The number of the last segment that begins at or below an offset."""
     return max((at for at, segment in enumerate(segments) if segment.base_offset <= offset), default=0)
 
@@ -103,7 +103,7 @@ def _end_position(log: Log, number: int, limit: int) -> int | None:
 
 
 def _slice(
-    segment: Segment, found: FoundBatch, end: int | None, max_bytes: int, at_least_one: bool
+    segment: WritableSegment, found: SegmentBatch, end: int | None, max_bytes: int, at_least_one: bool
 ) -> Fetched:
     wanted = max(max_bytes, found.size) if at_least_one else max_bytes
     base = first_offset(found.header)
@@ -113,7 +113,7 @@ def _slice(
     return Fetched(segment.read(found.position, size), base, first_batch_is_cut=wanted < found.size)
 
 
-def _with_aborted(log: Log, number: int, found: FoundBatch, offset: int, fetched: Fetched) -> Fetched:
+def _with_aborted(log: Log, number: int, found: SegmentBatch, offset: int, fetched: Fetched) -> Fetched:
     """Add the aborted transactions that reach into the slice, as far as the index can tell its end."""
     end_position = found.position + len(fetched.data)
     behind = [
@@ -158,13 +158,13 @@ def offset_for_time(log: Log, timestamp_ms: int) -> FoundTime | None:
     return None
 
 
-def _largest_timestamp(segment: Segment) -> int:
+def _largest_timestamp(segment: WritableSegment) -> int:
     """Where the records have no time, the file's counts."""
     largest = segment.accounting.max_timestamp
     return largest if largest >= 0 else os.stat(segment.path(LOG)).st_mtime_ns // 1_000_000
 
 
-def _search_time(log: Log, segment: Segment, timestamp_ms: int) -> FoundTime | None:
+def _search_time(log: Log, segment: WritableSegment, timestamp_ms: int) -> FoundTime | None:
     floor = segment.time_floor(timestamp_ms).offset(segment.base_offset)
     position = segment.index_position(max(floor, log.log_start_offset))
     for found in segment.batches_from(position):

@@ -55,7 +55,7 @@ class NewBatch(NamedTuple):
     data: bytes | memoryview
 
 
-class FoundBatch(NamedTuple):
+class SegmentBatch(NamedTuple):
     """A batch in a `.log`, by its header."""
 
     position: int
@@ -63,7 +63,7 @@ class FoundBatch(NamedTuple):
     header: Header
 
 
-class Segment:
+class WritableSegment:
     """One segment; `created_ms` counts for the time roll where its batches have no timestamp."""
 
     def __init__(
@@ -408,7 +408,7 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._file(LOG).read_at(position, size)
 
-    def batch_at(self, position: int) -> FoundBatch | None:
+    def batch_at(self, position: int) -> SegmentBatch | None:
         """The batch that begins here, or None where no whole one does; raise CorruptMessage for nonsense."""
         if self.size - position <= SHORTEST_ENTRY:
             return None
@@ -419,17 +419,17 @@ class Segment:
         if size > self.size - position:
             return None
         if raw[MAGIC_POSITION] < 2:
-            return FoundBatch(position, size, read_legacy_header(raw))
+            return SegmentBatch(position, size, read_legacy_header(raw))
         if size < HEADER_SIZE:
             raise CorruptMessage(f"{self.path(LOG)}: a batch of {size} bytes at byte {position}")
-        return FoundBatch(position, size, BatchHeader._make(HEADER.unpack_from(raw)))
+        return SegmentBatch(position, size, BatchHeader._make(HEADER.unpack_from(raw)))
 
-    def batches_from(self, position: int) -> Iterator[FoundBatch]:
+    def batches_from(self, position: int) -> Iterator[SegmentBatch]:
         while (found := self.batch_at(position)) is not None:
             yield found
             position += found.size
 
-    def find_offset(self, offset: int) -> FoundBatch | None:
+    def find_offset(self, offset: int) -> SegmentBatch | None:
         """The first batch that reaches an offset, by the index and a walk from there."""
         for found in self.batches_from(self.index_position(offset)):
             if found.header.last_offset >= offset:

@@ -18,7 +18,7 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.segment_bases import bases_of
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
-from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, FoundBatch, Segment
+from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, SegmentBatch, WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
@@ -39,13 +39,13 @@ class Part(NamedTuple):
 
     directory: str
     base_offset: int
-    batches: list[FoundBatch]
+    batches: list[SegmentBatch]
 
     def path(self, extension: str, suffix: str) -> str:
         return os.path.join(self.directory, segment_file(self.base_offset, f".{extension}") + suffix)
 
 
-def split_segment(files: Files, segment: Segment, config: TopicConfig, snapshots: Snapshots) -> None:
+def split_segment(files: Files, segment: WritableSegment, config: TopicConfig, snapshots: Snapshots) -> None:
     """Replace a segment by as many as its offsets need; raise NotSplittable, with nothing changed."""
     parts = _parts_of(segment)
     for part in parts:
@@ -61,7 +61,7 @@ def split_segment(files: Files, segment: Segment, config: TopicConfig, snapshots
         _rename(files, part, SWAP, "")
 
 
-def _parts_of(segment: Segment) -> list[Part]:
+def _parts_of(segment: WritableSegment) -> list[Part]:
     name = segment_file(segment.base_offset, ".log")
     batches = list(segment.batches_from(0))
     end = sum(batch.size for batch in batches)
@@ -83,7 +83,7 @@ def _parts_of(segment: Segment) -> list[Part]:
     return parts
 
 
-def _write_part(files: Files, segment: Segment, part: Part, config: TopicConfig) -> None:
+def _write_part(files: Files, segment: WritableSegment, part: Part, config: TopicConfig) -> None:
     accounting = IndexAccounting(
         part.base_offset, config.index_interval_bytes, config.max_index_bytes, skips_when_full=True
     )
@@ -115,7 +115,7 @@ def _write_part(files: Files, segment: Segment, part: Part, config: TopicConfig)
             file.close()
 
 
-def _pieces(segment: Segment, start: int, end: int) -> Iterator[bytes]:
+def _pieces(segment: WritableSegment, start: int, end: int) -> Iterator[bytes]:
     for position in range(start, end, CHUNK):
         yield segment.read(position, min(CHUNK, end - position))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kafkatool.engine.batches.records import Header, read_legacy_record, records_of
-from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
@@ -108,7 +108,7 @@ def check_size(batch: NewBatch, config: TopicConfig) -> None:
 class LeaderValidation:
     """The checks and stamps of one leader for one topic."""
 
-    def __init__(self, config: TopicConfig, leader_epoch: int, origin: Origin, now_ms: int) -> None:
+    def __init__(self, config: TopicConfig, leader_epoch: int, origin: AppendOrigin, now_ms: int) -> None:
         self.config = config
         self.leader_epoch = leader_epoch
         self.origin = origin
@@ -137,7 +137,7 @@ class LeaderValidation:
     def _check_outside(self, batch: NewBatch) -> None:
         """What can be asked without reading the records."""
         header = batch.header
-        if isinstance(header, BatchHeader) and self.origin is Origin.CLIENT and header.base_offset != 0:
+        if isinstance(header, BatchHeader) and self.origin is AppendOrigin.CLIENT and header.base_offset != 0:
             raise InvalidRecord(f"base offset {header.base_offset}: a client must leave it at 0")
         check_size(batch, self.config)
         check_batch(batch)
@@ -162,7 +162,7 @@ class LeaderValidation:
     def _check_header(self, header: BatchHeader) -> None:
         if header.last_offset_delta < 0:
             raise InvalidRecord(f"offsets up to {header.last_offset_delta} above the base")
-        if self.origin is not Origin.CLIENT:
+        if self.origin is not AppendOrigin.CLIENT:
             return
         if header.records_count != header.last_offset_delta + 1:
             raise InvalidRecord(f"{header.records_count} records for {header.last_offset_delta + 1} offsets")

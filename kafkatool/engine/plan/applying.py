@@ -23,7 +23,7 @@ from kafkatool.engine.files.owners import ConfinedDisk
 from kafkatool.engine.files.source import file_type
 from kafkatool.engine.plan.evidence import SMALL
 from kafkatool.engine.plan.journal import (
-    Found,
+    FoundFile,
     JournalWriter,
     Move,
     Written,
@@ -37,9 +37,9 @@ from kafkatool.engine.plan.journal import (
 from kafkatool.engine.plan.steps import (
     Action,
     Applying,
+    FileStretch,
     Plan,
     Step,
-    Stretch,
     drop_clean_marker,
     existing,
     real_log_dirs,
@@ -81,7 +81,9 @@ def disk_for(plan: Plan, how: Applying) -> Files:
     log_dirs = real_log_dirs(plan)
     wanted = [*plan.directories, *([how.backup_dir] if how.backup_dir is not None else [])]
     wanted += {os.path.dirname(step.target) for step in plan.steps if step.target is not None}
-    wanted += {os.path.dirname(step.content.path) for step in plan.steps if isinstance(step.content, Stretch)}
+    wanted += {
+        os.path.dirname(step.content.path) for step in plan.steps if isinstance(step.content, FileStretch)
+    }
     outside = {os.path.realpath(one) for one in wanted}
     return ConfinedDisk([*log_dirs, *(existing(one) for one in outside if not is_inside(one, log_dirs[0]))])
 
@@ -238,7 +240,7 @@ class Names:
             return None
         return path
 
-    def find(self, source: str) -> Found:
+    def find(self, source: str) -> FoundFile:
         """Look at a file of now; raise KafkatoolError unless it is a regular one."""
         found = self._files.stat(source)
         if not stat.S_ISREG(found.st_mode):
@@ -248,7 +250,7 @@ class Names:
         crc = content_of(source, self._files)[1] if found.st_size <= SMALL else None
         return _found(found, found.st_size, crc)
 
-    def find_directory(self, path: str) -> Found:
+    def find_directory(self, path: str) -> FoundFile:
         """Look at a directory of now; raise KafkatoolError unless it is one, and no link."""
         found = self._files.stat(path)
         if not stat.S_ISDIR(found.st_mode):
@@ -266,9 +268,9 @@ class Names:
         self._moved[path] = None
 
 
-def _found(found: os.stat_result, size: int, crc: int | None) -> Found:
+def _found(found: os.stat_result, size: int, crc: int | None) -> FoundFile:
     mode = found.st_mode & 0o7777
-    return Found(size, found.st_mtime_ns, crc, mode, found.st_uid, found.st_gid)
+    return FoundFile(size, found.st_mtime_ns, crc, mode, found.st_uid, found.st_gid)
 
 
 def settle_names(plan: Plan, backup_dir: str | None, run: str, files: Files) -> list[list[Move]]:
@@ -380,7 +382,7 @@ def _take_after(path: str, step: Step, files: Files, now_ms: int) -> int:
             with suppress(PermissionError):
                 files.set_owner(path, found.st_uid, found.st_gid)
         files.set_mode(path, found.st_mode & 0o7777)
-        if isinstance(step.content, Stretch) and step.path.endswith(".cleaned"):
+        if isinstance(step.content, FileStretch) and step.path.endswith(".cleaned"):
             mtime_ns = files.stat(step.content.path).st_mtime_ns
         elif step.path.endswith(".log"):
             mtime_ns = found.st_mtime_ns
@@ -390,7 +392,7 @@ def _take_after(path: str, step: Step, files: Files, now_ms: int) -> int:
 
 def _model(step: Step, files: Files) -> str | None:
     directory = os.path.dirname(step.path)
-    if isinstance(step.content, Stretch) and os.path.dirname(step.content.path) == directory:
+    if isinstance(step.content, FileStretch) and os.path.dirname(step.content.path) == directory:
         return step.content.path
     if is_regular(step.path, files):
         return step.path

@@ -40,7 +40,7 @@ _LARGEST = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file as a step finds it; what is not known is None."""
 
     size: int
@@ -68,7 +68,7 @@ class Move:
     temporary: str | None
     backup: str | None
     """None where there is no original."""
-    before: Found | None = None
+    before: FoundFile | None = None
     after: Written | None = None
 
 
@@ -322,7 +322,7 @@ def _read_move(row: dict[str, Any], root: str, run: str | None) -> Move:
     ):
         raise ValueError("a kept original of another name")
     if row["before"] is not None:
-        move.before = Found(*(None if one is None else int(one) for one in row["before"]))  # type: ignore[arg-type]
+        move.before = FoundFile(*(None if one is None else int(one) for one in row["before"]))  # type: ignore[arg-type]
     if row.get("after") is not None:
         size, crc = map(int, row["after"])
         move.after = Written(size, crc, None)

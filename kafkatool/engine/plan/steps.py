@@ -42,7 +42,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class FileStretch:
     """Bytes that stand in a file before the plan is applied: [start, end)."""
 
     path: str
@@ -51,14 +51,14 @@ class Stretch:
     patches: tuple[tuple[int, int], ...] = ()
     """Bytes that are written in the place of those in the file: position there, and the new byte."""
 
-    def part(self, start: int, end: int) -> Stretch:
+    def part(self, start: int, end: int) -> FileStretch:
         """Return some of it, counted from its own start."""
         start, end = self.start + start, self.start + end
         within = tuple(patch for patch in self.patches if start <= patch[0] < end)
-        return Stretch(self.path, start, end, within)
+        return FileStretch(self.path, start, end, within)
 
 
-Content = bytes | Stretch
+Content = bytes | FileStretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Step:
     @property
     def size(self) -> int:
         """Bytes of the new content."""
-        if isinstance(self.content, Stretch):
+        if isinstance(self.content, FileStretch):
             return self.content.end - self.content.start
         return len(self.content) if self.content is not None else 0
 
@@ -132,7 +132,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DiskRoom:
     """Bytes needed and free on the volume of a directory."""
 
     directory: str
@@ -166,7 +166,7 @@ def real_paths(plan: Plan) -> Plan:
 
     def of_step(step: Step) -> Step:
         content = step.content
-        if isinstance(content, Stretch):
+        if isinstance(content, FileStretch):
             content = replace(content, path=real(content.path))
         target = real(step.target) if step.target is not None else None
         return replace(step, path=real(step.path), content=content, target=target)
@@ -192,7 +192,7 @@ def real_log_dirs(plan: Plan) -> list[str]:
     return [root, *sorted(others - {root})]
 
 
-def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[Room]:
+def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[DiskRoom]:
     """Return what a plan needs by volume, its own first: new content, and originals that are copied."""
     needed = {plan.log_dir: 0}
     volumes = {os.stat(plan.log_dir).st_dev: plan.log_dir}
@@ -206,7 +206,7 @@ def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[Room]
         count(os.path.dirname(step.path), step.size)
         if _must_be_copied(step, backup_dir):
             count(_kept_in(step, backup_dir), _size(step.path))
-    return [Room(home, size, files.free_space(home)) for home, size in needed.items()]
+    return [DiskRoom(home, size, files.free_space(home)) for home, size in needed.items()]
 
 
 def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:

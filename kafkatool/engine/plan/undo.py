@@ -21,7 +21,7 @@ from kafkatool.engine.files.lock import hold_locks, refuse_if_in_use
 from kafkatool.engine.files.owners import ConfinedDisk
 from kafkatool.engine.plan.applying import Names, Never, Stop, Stopped, undo_command
 from kafkatool.engine.plan.journal import (
-    Found,
+    FoundFile,
     Journal,
     JournalWriter,
     Move,
@@ -341,7 +341,7 @@ def _renamer(source: str, target: str) -> Act:
     return lambda files: files.rename(source, target)
 
 
-def _directory_maker(path: str, before: Found | None) -> Act:
+def _directory_maker(path: str, before: FoundFile | None) -> Act:
     def make(files: Files) -> None:
         with suppress(FileExistsError):  # an undo that is repeated
             files.make_directory(path)
@@ -370,7 +370,7 @@ def _second_copy(backup: str, path: str) -> Reversal:
     return Reversal(backup, what, remove, is_removal=True)
 
 
-def _restorer(backup: str, beside: str, path: str, before: Found | None) -> Act:
+def _restorer(backup: str, beside: str, path: str, before: FoundFile | None) -> Act:
     def restore(files: Files) -> None:
         if is_regular(beside, files):
             files.unlink(beside)
@@ -380,7 +380,7 @@ def _restorer(backup: str, beside: str, path: str, before: Found | None) -> Act:
     return restore
 
 
-def _looks(before: Found | None) -> Looks | None:
+def _looks(before: FoundFile | None) -> Looks | None:
     """What the journal knows of an original; those of the first version know too little."""
     if before is None or before.mode is None or before.uid is None or before.gid is None:
         return None

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import ByteRange, Guest, Source, open_source, without_hole
-from kafkatool.engine.plan.steps import Content, Step, Stretch, remove, rename, write
+from kafkatool.engine.plan.steps import Content, FileStretch, Step, remove, rename, write
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 
@@ -72,7 +72,7 @@ class Held:
     def __exit__(self, *exc: object) -> None: ...
 
 
-class Unreadable(KafkatoolError):
+class UnreadableFile(KafkatoolError):
     """The disk does not give the bytes of a file."""
 
 
@@ -82,7 +82,7 @@ class VirtualDirectory:
     def __init__(self, partition: Partition, guest: Guest) -> None:
         self.path = partition.path
         self.files: dict[str, Content] = {
-            entry.name: Stretch(entry.path, 0, entry.size)
+            entry.name: FileStretch(entry.path, 0, entry.size)
             for entry in partition.files
             if entry.kind is not kinds.BACKUP
         }
@@ -107,7 +107,7 @@ class VirtualDirectory:
         content = self.files[name]
         return content if isinstance(content, bytes) else self._read(content)
 
-    def _read(self, content: Stretch) -> bytes:
+    def _read(self, content: FileStretch) -> bytes:
         with open_source(content.path, self._guest) as source:
             # A broker searches all of an offset index, what it reserved there too.
             is_searched = content.path.endswith(".index")
@@ -116,7 +116,7 @@ class VirtualDirectory:
                 self.unreadable.add(content.path)
                 start, end = source.unreadable[0]
                 name = os.path.basename(content.path)
-                raise Unreadable(f"{name}: the disk does not give bytes {start} to {end - 1}")
+                raise UnreadableFile(f"{name}: the disk does not give bytes {start} to {end - 1}")
         return data[content.start : content.end]
 
     @contextmanager
@@ -138,13 +138,13 @@ class VirtualDirectory:
     def path_of(self, name: str) -> str:
         """Where a file stands that is there now."""
         content = self.files[name]
-        assert isinstance(content, Stretch)
+        assert isinstance(content, FileStretch)
         return content.path
 
     def mend(self, name: str, patches: Mapping[int, int], why: str) -> None:
         """Have a file written with other bytes at some positions; whoever opens it must get them, too."""
         content = self.files[name]
-        assert isinstance(content, Stretch)
+        assert isinstance(content, FileStretch)
         self.files[name] = replace(content, patches=tuple(sorted(patches.items())))
         self._reasons[name] = why
 
@@ -194,7 +194,7 @@ class VirtualDirectory:
         """Files that are whole under another name, and no longer under their own."""
         found = {}
         for name, content in sorted(self.files.items()):
-            if not isinstance(content, Stretch):
+            if not isinstance(content, FileStretch):
                 continue
             source = os.path.basename(content.path)
             if source != name and source not in self.files and self._before.get(source) == content:
@@ -205,11 +205,11 @@ class VirtualDirectory:
         before = self._before.get(name)
         if before == content:
             return True
-        if before is None or isinstance(content, Stretch) or not isinstance(before, Stretch):
+        if before is None or isinstance(content, FileStretch) or not isinstance(before, FileStretch):
             return False
         try:
             there = self._read(before)
-        except Unreadable:
+        except UnreadableFile:
             return False
         # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
         is_index = name.endswith(("index", ".log"))

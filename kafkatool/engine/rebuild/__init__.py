@@ -1,1 +1,1 @@
-"""Make everything that follows from a log again: indexes and producer snapshots, as a plan."""
+"""Derive indexes and producer snapshots from the log again, as a plan."""

@@ -1,1 +1,1 @@
-"""What a consumer sees of a partition: its records, which of them are committed, and where they go."""
+"""Show what a consumer sees of a partition: its records, and which of them are committed."""

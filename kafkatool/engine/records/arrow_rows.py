@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.records.fates import Fate
-from kafkatool.engine.records.stream import Piece
+from kafkatool.engine.records.fates import TransactionFate
+from kafkatool.engine.records.stream import RecordPiece
 from kafkatool.errors import MissingExtra
 from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, TimestampType
 from kafkatool.format.columns import Column, RecordColumns
@@ -30,7 +30,7 @@ ROWS_IN_GROUP = 1 << 17
 BYTES_IN_GROUP = 8 << 20
 
 TIMESTAMP_TYPES = [one.value for one in (TimestampType.NONE, TimestampType.CREATE, TimestampType.LOG_APPEND)]
-FATES = [fate.label for fate in Fate]
+FATES = [fate.label for fate in TransactionFate]
 HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 _WORD = pa.dictionary(pa.int8(), pa.string())
 
@@ -72,7 +72,9 @@ class ArrowRows:
         self._number = {topic: number for number, topic in enumerate(topics)}
         self._with_visibility = with_visibility
 
-    def batch(self, piece: Piece, rows: NDArray[np.int64], topic: str | None, partition: int | None) -> Any:
+    def batch(
+        self, piece: RecordPiece, rows: NDArray[np.int64], topic: str | None, partition: int | None
+    ) -> Any:
         columns, batches = piece.columns, piece.columns.batches
         number = columns.batch[rows]
         is_current = (batches.magic == 2)[number]
@@ -95,7 +97,7 @@ class ArrowRows:
             found += self._visibility(piece, rows, number)
         return pa.RecordBatch.from_arrays(found, schema=self.schema)
 
-    def _visibility(self, piece: Piece, rows: NDArray[np.int64], number: Column) -> list[Any]:
+    def _visibility(self, piece: RecordPiece, rows: NDArray[np.int64], number: Column) -> list[Any]:
         judged = piece.judged
         return [
             pa.array(judged.is_control[number]),

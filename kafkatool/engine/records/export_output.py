@@ -83,7 +83,7 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ExportOrigin:
     """A log as it was when it was exported, and how it was asked for."""
 
     log: str
@@ -95,7 +95,7 @@ class Origin:
     settings: str
 
     @classmethod
-    def of(cls, path: str, base_offset: int, log_start: int, settings: str) -> Origin:
+    def of(cls, path: str, base_offset: int, log_start: int, settings: str) -> ExportOrigin:
         """Raises OSError where the log is gone."""
         found = os.stat(path)
         return cls(
@@ -109,10 +109,10 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ExportDone:
     """One finished file."""
 
-    origin: Origin
+    origin: ExportOrigin
     rows: int
     is_final: bool
     """Nothing was hidden that may be shown later."""
@@ -126,16 +126,16 @@ class Manifest:
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
-        self._done: dict[str, Done] = _read(os.path.join(directory, MANIFEST))
+        self._done: dict[str, ExportDone] = _read(os.path.join(directory, MANIFEST))
 
-    def finished(self, name: str, origin: Origin) -> Done | None:
+    def finished(self, name: str, origin: ExportOrigin) -> ExportDone | None:
         """The entry of a file that need not be written again."""
         done = self._done.get(name)
         if done is None or not done.is_final or done.origin != origin:
             return None
         return done if os.path.exists(os.path.join(self._directory, name)) else None
 
-    def put(self, name: str, done: Done) -> None:
+    def put(self, name: str, done: ExportDone) -> None:
         self._done[name] = done
         content = {
             "version": _VERSION,
@@ -148,7 +148,7 @@ class Manifest:
         )
 
 
-def _read(path: str) -> dict[str, Done]:
+def _read(path: str) -> dict[str, ExportDone]:
     """What cannot be read is as if it were not there: then everything is done again."""
     try:
         content: Any = json.loads(read_small_file(path, Guest()))
@@ -159,6 +159,6 @@ def _read(path: str) -> dict[str, Done]:
         return {}
 
 
-def _done(entry: dict[str, Any]) -> Done:
-    origin = Origin(**{field.name: entry["origin"][field.name] for field in fields(Origin)})
-    return Done(origin, int(entry["rows"]), bool(entry["is_final"]), entry["worst"])
+def _done(entry: dict[str, Any]) -> ExportDone:
+    origin = ExportOrigin(**{field.name: entry["origin"][field.name] for field in fields(ExportOrigin)})
+    return ExportDone(origin, int(entry["rows"]), bool(entry["is_final"]), entry["worst"])

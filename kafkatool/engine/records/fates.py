@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened, Walked
-from kafkatool.engine.batches.scan import Batch, Run
+from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
@@ -37,7 +37,7 @@ _FOREVER = (1 << 63) - 1
 _FIELDS = 4  # producer id, first offset, last offset, fate
 
 
-class Fate(IntEnum):
+class TransactionFate(IntEnum):
     """What became of a record's transaction."""
 
     NONE = 0
@@ -51,15 +51,15 @@ class Fate(IntEnum):
         return self.name.lower()
 
 
-_FATES = {_ABORT: Fate.ABORTED, _COMMIT: Fate.COMMITTED, None: Fate.UNKNOWN}
+_FATES = {_ABORT: TransactionFate.ABORTED, _COMMIT: TransactionFate.COMMITTED, None: TransactionFate.UNKNOWN}
 """By the type of a marker; None where it cannot be read."""
 
 
-def marker_fate(key: bytes | None) -> Fate:
+def marker_fate(key: bytes | None) -> TransactionFate:
     """What a marker says itself, whether or not a record of its transaction is left."""
     with suppress(Unreadable):
-        return _FATES.get(read_control_type(key), Fate.UNKNOWN)
-    return Fate.UNKNOWN
+        return _FATES.get(read_control_type(key), TransactionFate.UNKNOWN)
+    return TransactionFate.UNKNOWN
 
 
 class Transactions:
@@ -96,7 +96,9 @@ class Transactions:
         self._look_ahead(int(batches.last_offset[rows].max()))
         self._forget(int(base_offset[0]))
         fates = _match(batches.producer_id[rows], base_offset, self._table())
-        fates[base_offset > self._reached] = Fate.OPEN  # written meanwhile: its end cannot be known yet
+        fates[base_offset > self._reached] = (
+            TransactionFate.OPEN
+        )  # written meanwhile: its end cannot be known yet
         found[rows] = fates
         return found
 
@@ -116,7 +118,7 @@ class Transactions:
     def aborted(self) -> list[tuple[int, int, int]]:
         """Producer id, first and last offset of all that were found aborted and are not forgotten yet."""
         rows = np.array(self._ended, dtype=np.int64).reshape(-1, _FIELDS)
-        found = rows[rows[:, 3] == Fate.ABORTED][:, :3].tolist()
+        found = rows[rows[:, 3] == TransactionFate.ABORTED][:, :3].tolist()
         return [(producer_id, first, last) for producer_id, first, last in found]
 
     def _look_ahead(self, offset: int) -> None:
@@ -138,8 +140,8 @@ class Transactions:
     def _oldest_open(self) -> int:
         return next(iter(self._open.values()), _FOREVER)  # in the order in which they began
 
-    def _take(self, item: Run | Batch | Damage) -> None:
-        if isinstance(item, Run):
+    def _take(self, item: BatchRun | Batch | Damage) -> None:
+        if isinstance(item, BatchRun):
             self._take_run(item)
         elif isinstance(item, Damage):
             self._has_lost |= item.severity is Severity.LOSS or item.ends_chain
@@ -148,7 +150,7 @@ class Transactions:
         elif item.is_valid:
             self._reached = max(self._reached, item.header.last_offset)
 
-    def _take_run(self, run: Run) -> None:
+    def _take_run(self, run: BatchRun) -> None:
         """Batch by batch only where a transaction may begin or end."""
         batches = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
         if self._has_lost:
@@ -183,7 +185,7 @@ class Transactions:
             return
         self._as_table = None
         fate = _FATES[kind]
-        if fate is not Fate.COMMITTED:
+        if fate is not TransactionFate.COMMITTED:
             self._put(header.producer_id, first, header.base_offset, fate)
         self._late.append((header.base_offset, first))
 
@@ -194,7 +196,7 @@ class Transactions:
             return
         aborted = self._aborted_by_index()
         for producer_id, first in self._open.items():
-            fate = Fate.ABORTED if (producer_id, first) in aborted else Fate.UNKNOWN
+            fate = TransactionFate.ABORTED if (producer_id, first) in aborted else TransactionFate.UNKNOWN
             self._put(producer_id, first, self._reached, fate)
         self._open.clear()
         self._as_table = None
@@ -211,7 +213,7 @@ class Transactions:
                 found &= still_open
         return found
 
-    def _put(self, producer_id: int, first: int, last: int, fate: Fate) -> None:
+    def _put(self, producer_id: int, first: int, last: int, fate: TransactionFate) -> None:
         """The caller has changed what is open too."""
         self._ended.extend((producer_id, first, last, fate))
 
@@ -228,7 +230,7 @@ class Transactions:
         """All ranges that are known; made anew only where something has changed since."""
         if self._as_table is None:
             ended = np.array(self._ended, dtype=np.int64).reshape(-1, _FIELDS)
-            still_open = [(key, first, _FOREVER, Fate.OPEN) for key, first in self._open.items()]
+            still_open = [(key, first, _FOREVER, TransactionFate.OPEN) for key, first in self._open.items()]
             opened = np.array(still_open, dtype=np.int64).reshape(-1, _FIELDS)
             self._as_table = np.concatenate([ended, opened])
         return self._as_table
@@ -266,7 +268,7 @@ def _match(producers: Column, offsets: Column, table: NDArray[np.int64]) -> NDAr
     Ranges and batches are sorted together, so that the range that begins last before a batch stands next to
     it; work does not grow with one times the other.
     """
-    fates = np.full(len(offsets), Fate.COMMITTED, dtype=np.uint8)
+    fates = np.full(len(offsets), TransactionFate.COMMITTED, dtype=np.uint8)
     table = table[(table[:, 1] <= offsets.max()) & (table[:, 2] >= offsets.min())]
     if not len(table):
         return fates

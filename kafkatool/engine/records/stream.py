@@ -19,14 +19,14 @@ from kafkatool.engine.batches.partition_walk import (
     Walked,
     say_nothing,
 )
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, Source
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.records.subject import Subject, logs_of
-from kafkatool.engine.records.visibility import PASSING, Judged, Visibility
+from kafkatool.engine.records.visibility import PASSING, JudgedRecords, Visibility
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
@@ -35,12 +35,12 @@ from kafkatool.format.legacy_columns import read_legacy_columns
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
 
-class Piece(NamedTuple):
+class RecordPiece(NamedTuple):
     """Records of one segment; good only until the next piece is asked for."""
 
     log: SegmentLog
     columns: RecordColumns
-    judged: Judged
+    judged: JudgedRecords
 
 
 class Start(NamedTuple):
@@ -106,15 +106,15 @@ class RecordStream:
             may_be_behind_open=start is not None or not wanted.is_open or subject.named.bases is not None,
         )
 
-    def pieces(self) -> Iterator[Piece | Bad]:
+    def pieces(self) -> Iterator[RecordPiece | Bad]:
         """What there is between the last round's end and the end of the log now."""
         return self._pieces(self._walk)
 
-    def pieces_of(self, log: SegmentLog) -> Iterator[Piece | Bad]:
+    def pieces_of(self, log: SegmentLog) -> Iterator[RecordPiece | Bad]:
         """What one log holds; to be asked for in the order of the logs."""
         return self._pieces(self._new_walk(lambda: [log]))
 
-    def _pieces(self, walk: PartitionWalk) -> Iterator[Piece | Bad]:
+    def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | Bad]:
         for walked in walk.items():
             if isinstance(walked, Unopened):
                 self._fail(walked.message)
@@ -123,7 +123,7 @@ class RecordStream:
                 if isinstance(found, Bad):
                     yield found
                     continue
-                piece = Piece(walked.log, found, self._visibility.judge(found))
+                piece = RecordPiece(walked.log, found, self._visibility.judge(found))
                 decided = self._decided(piece) if self._waits else piece
                 if len(decided.columns):
                     yield decided
@@ -136,11 +136,11 @@ class RecordStream:
         now = replace(self.subject, limits=limits)
         self._visibility.look_again(now.high_watermark, now.log_start)
 
-    def of_batch(self, log: SegmentLog, source: Source, batch: Batch) -> Iterator[Piece]:
+    def of_batch(self, log: SegmentLog, source: Source, batch: Batch) -> Iterator[RecordPiece]:
         """The same for one batch alone; what cannot be read gives nothing."""
         for found in self._decoded(Walked(log, source, batch)):
             if isinstance(found, RecordColumns):
-                yield Piece(log, found, self._visibility.judge(found))
+                yield RecordPiece(log, found, self._visibility.judge(found))
 
     def _new_walk(self, logs: Listing) -> PartitionWalk:
         return PartitionWalk(
@@ -187,7 +187,7 @@ class RecordStream:
         item = walked.item
         if isinstance(item, Damage):
             yield Bad(walked.log, walked.source, item)
-        elif isinstance(item, Run):
+        elif isinstance(item, BatchRun):
             for found in self._decoder.decode(item.window, item.start, item.end, item.position):
                 yield self._or_bad(walked, found)
         elif item.is_valid and item.header.magic <= 2:
@@ -216,7 +216,7 @@ class RecordStream:
         for found in self._decoder.decode(bytes(data), 0, len(data), batch.position):
             yield self._or_bad(walked, found)
 
-    def _decided(self, piece: Piece) -> Piece:
+    def _decided(self, piece: RecordPiece) -> RecordPiece:
         """As much of it as will not change any more; the walk goes back to the rest."""
         passing = np.flatnonzero(np.isin(piece.judged.rule, PASSING))
         if not len(passing):
@@ -226,7 +226,7 @@ class RecordStream:
         count = int(np.searchsorted(columns.batch, batch))
         self._walk.go_to(piece.log.base_offset, int(columns.batches.position[batch]))
         cut = RecordColumns(columns.data, columns.batches, *(one[:count] for one in columns[2:]))
-        return Piece(
+        return RecordPiece(
             piece.log,
             cut,
             judged._replace(
@@ -237,7 +237,7 @@ class RecordStream:
         )
 
 
-def records_of(piece: Piece, rows: NDArray[np.int64]) -> Iterator[tuple[int, Batch, Record]]:
+def records_of(piece: RecordPiece, rows: NDArray[np.int64]) -> Iterator[tuple[int, Batch, Record]]:
     """Some of a piece's records one by one, each with its row and its batch, whose bytes are left out."""
     columns, data = piece.columns, piece.columns.data
     batches: dict[int, Batch] = {}

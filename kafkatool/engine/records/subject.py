@@ -17,7 +17,7 @@ from kafkatool.errors import KafkatoolError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What the checkpoints of a log directory say of one partition; None where they say nothing."""
 
     high_watermark: int | None = None
@@ -30,7 +30,7 @@ class Subject:
 
     named: NamedPartition
     home: str
-    limits: Limits
+    limits: ReadLimits
     chosen_high_watermark: int | None = None
     """What was asked for instead of the checkpoint's; LOG_END for none."""
 
@@ -53,7 +53,7 @@ class Subject:
     def log_start(self) -> int:
         return self.limits.log_start or 0
 
-    def read_limits(self, guest: Guest) -> Limits:
+    def read_limits(self, guest: Guest) -> ReadLimits:
         """What the checkpoints say now; as before where they cannot be read."""
         try:
             log_dir = read_log_dir(self.home, guest, partitions=False)
@@ -91,10 +91,10 @@ def subjects_of(homes: list[Home], chosen_high_watermark: int | None) -> Iterato
             yield Subject(named, home.path, limits, chosen_high_watermark)
 
 
-def _limits(log_dir: LogDir, partition: Partition, known: Limits | None = None) -> Limits:
+def _limits(log_dir: LogDir, partition: Partition, known: ReadLimits | None = None) -> ReadLimits:
     key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
-    before = known or Limits()
-    return Limits(
+    before = known or ReadLimits()
+    return ReadLimits(
         log_dir.high_watermarks.get(key, before.high_watermark),
         log_dir.log_starts.get(key, before.log_start),
     )

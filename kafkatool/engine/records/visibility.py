@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkatool.engine.records.fates import Fate, Transactions, marker_fate
+from kafkatool.engine.records.fates import TransactionFate, Transactions, marker_fate
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns, RecordColumns
 
@@ -26,7 +26,7 @@ LOG_END = (1 << 63) - 1
 """A high watermark that hides nothing."""
 
 
-class Rule(IntEnum):
+class VisibilityRule(IntEnum):
     """Why a record is hidden; the first that holds."""
 
     SHOWN = 0
@@ -42,11 +42,11 @@ class Rule(IntEnum):
         return self.name.lower()
 
 
-PASSING = (Rule.ABOVE_HIGH_WATERMARK, Rule.OPEN)
+PASSING = (VisibilityRule.ABOVE_HIGH_WATERMARK, VisibilityRule.OPEN)
 """What these hide may be shown later, when the log has grown."""
 
 
-class Judged(NamedTuple):
+class JudgedRecords(NamedTuple):
     """Of one piece: fate and whether it is a control batch for every batch, the rest for every record."""
 
     fate: NDArray[np.uint8]
@@ -70,7 +70,7 @@ class Visibility:
     def __post_init__(self) -> None:
         self._has_met_any = self.may_be_behind_open
 
-    def judge(self, columns: RecordColumns) -> Judged:
+    def judge(self, columns: RecordColumns) -> JudgedRecords:
         """The rules for records that come in the order of their offsets."""
         batches = columns.batches
         is_current = batches.magic == 2
@@ -80,14 +80,26 @@ class Visibility:
         # A batch that reaches beyond a limit is not given out at all.
         above = batches.last_offset >= self.high_watermark
         rules = np.select(
-            [above, is_control, fate == Fate.ABORTED, fate == Fate.UNKNOWN, batches.last_offset >= stable],
-            [Rule.ABOVE_HIGH_WATERMARK, Rule.CONTROL, Rule.ABORTED, Rule.UNKNOWN, Rule.OPEN],
-            Rule.SHOWN,
+            [
+                above,
+                is_control,
+                fate == TransactionFate.ABORTED,
+                fate == TransactionFate.UNKNOWN,
+                batches.last_offset >= stable,
+            ],
+            [
+                VisibilityRule.ABOVE_HIGH_WATERMARK,
+                VisibilityRule.CONTROL,
+                VisibilityRule.ABORTED,
+                VisibilityRule.UNKNOWN,
+                VisibilityRule.OPEN,
+            ],
+            VisibilityRule.SHOWN,
         ).astype(np.uint8)
         below = columns.offset < self.log_start
         rule = rules[columns.batch]
-        rule[below] = Rule.BELOW_LOG_START
-        return Judged(fate, is_control, above[columns.batch], below, rule)
+        rule[below] = VisibilityRule.BELOW_LOG_START
+        return JudgedRecords(fate, is_control, above[columns.batch], below, rule)
 
     def look_again(self, high_watermark: int, log_start: int) -> None:
         """The log has grown, or may have."""
@@ -126,13 +138,13 @@ def _is_marker(batches: BatchColumns) -> NDArray[np.bool_]:
 class Hidden:
     """How many records each rule hid."""
 
-    counts: Counter[Rule] = field(default_factory=Counter)
+    counts: Counter[VisibilityRule] = field(default_factory=Counter)
 
     def add(self, rules: NDArray[np.uint8]) -> None:
-        for number, count in enumerate(np.bincount(rules, minlength=len(Rule)).tolist()):
+        for number, count in enumerate(np.bincount(rules, minlength=len(VisibilityRule)).tolist()):
             if number and count:
-                self.counts[Rule(number)] += count
+                self.counts[VisibilityRule(number)] += count
 
     def sentence(self) -> str:
         """`3 aborted, 2 control`, in the order of the rules; nothing where nothing was hidden."""
-        return ", ".join(f"{self.counts[rule]} {rule.label}" for rule in Rule if self.counts[rule])
+        return ", ".join(f"{self.counts[rule]} {rule.label}" for rule in VisibilityRule if self.counts[rule])

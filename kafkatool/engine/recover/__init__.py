@@ -1,1 +1,1 @@
-"""Follow a broker through its start: what it would do to each partition, as a plan that can be applied."""
+"""Follow a broker through its start-up, and do what it would do, as a plan."""

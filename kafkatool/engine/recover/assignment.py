@@ -13,7 +13,7 @@ from kafkatool.engine.cluster.view import ClusterView
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 
 
-class Fate(NamedTuple):
+class PartitionFate(NamedTuple):
     """stray: renamed and not served; promote: a copy takes its place; empty: a copy loses its records."""
 
     what: str
@@ -28,7 +28,7 @@ class Fate(NamedTuple):
 
 def fate_of(
     partition: Partition, log_dir: LogDir, log_dirs: Sequence[LogDir], view: ClusterView
-) -> Fate | None:
+) -> PartitionFate | None:
     """What becomes of a directory, by the metadata on the broker's disks; None where it simply stays.
 
     `log_dirs` are all directories of the broker that are known.
@@ -40,14 +40,14 @@ def fate_of(
     node_id = log_dir.meta.node_id
     if partition.topic_id is None:
         text = "no partition.metadata says which topic this is: a broker sets the partition aside as stray"
-        return Fate("stray", text)
+        return PartitionFate("stray", text)
     known = view.partitions.get((partition.topic_id, partition.partition))
     if known is None:
         text = f"the metadata has no topic {partition.topic_id} with this partition: it is set aside as stray"
-        return Fate("stray", text)
+        return PartitionFate("stray", text)
     if node_id is not None and node_id not in known.replicas:
         nodes = ", ".join(map(str, known.replicas))
-        return Fate(
+        return PartitionFate(
             "stray", f"the metadata gives it to node {nodes}, not to {node_id}: it is set aside as stray"
         )
     if partition.state is PartitionState.FUTURE:
@@ -57,18 +57,20 @@ def fate_of(
 
 def _fate_of_copy(
     partition: Partition, log_dir: LogDir, log_dirs: Sequence[LogDir], assigned: str | None
-) -> Fate | None:
+) -> PartitionFate | None:
     """A copy on its way to another directory, when the broker stopped meanwhile."""
     assert log_dir.meta is not None
     if assigned is None:
         return None
     if assigned == log_dir.meta.directory_id:
-        return Fate("promote", "the metadata has the partition here already: this copy takes its place")
+        return PartitionFate(
+            "promote", "the metadata has the partition here already: this copy takes its place"
+        )
     home = next((one for one in log_dirs if one.meta and one.meta.directory_id == assigned), None)
     if home is None or any(_is_current(one, partition) for each in log_dirs for one in each.partitions):
         return None
     name = f"{partition.topic}-{partition.partition}"
-    return Fate(
+    return PartitionFate(
         "empty",
         f"the metadata has the partition in {home.path}, where it is missing: a broker makes an empty one "
         "there, and cuts this copy down to it",

@@ -10,7 +10,7 @@ from kafkatool.engine.cluster.topic_settings import NumberSettings, is_tiered, s
 from kafkatool.engine.cluster.view import ClusterView, Replicas, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.recover.assignment import Fate, fate_of
+from kafkatool.engine.recover.assignment import PartitionFate, fate_of
 from kafkatool.engine.recover.result import Recovering
 from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.format.names import parse_partition_directory
@@ -78,7 +78,7 @@ class BrokerStart:
         """Whether the newest segment of a topic's logs is reserved at its full size, as far as is known."""
         return (setting(self._settings, topic, "preallocate") or "").strip().lower() == "true"
 
-    def fate(self, partition: Partition, log_dir: LogDir) -> Fate | None:
+    def fate(self, partition: Partition, log_dir: LogDir) -> PartitionFate | None:
         return fate_of(partition, log_dir, self.log_dirs, self.cluster_left)
 
     def replicas_at(self, path: str) -> Replicas | None:

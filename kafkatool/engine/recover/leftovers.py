@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kafkatool.engine.recover.result import BrokerThrows, Loading, offset_in_name
+from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, offset_in_name
 
 
-def drop_temporary_files(log: Loading) -> None:
+def drop_temporary_files(log: PartitionLoading) -> None:
     """Everything .deleted and .cleaned goes, and the .swap files of a swap that was not begun for all."""
     cleaned = []
     for name in list(log.dir):
@@ -31,7 +31,7 @@ def _offset_of_leftover(name: str) -> int:
     return offset
 
 
-def finish_swaps(log: Loading) -> None:
+def finish_swaps(log: PartitionLoading) -> None:
     """What a complete swap replaces goes, and it takes its place."""
     swapped = [name for name in log.dir if name.endswith(".swap")]
     logs = [name for name in swapped if name.endswith(".log.swap")]
@@ -50,7 +50,7 @@ def finish_swaps(log: Loading) -> None:
         log.dir.rename(name, target, "the swap is completed")
 
 
-def _swap_end(log: Loading, name: str) -> int:
+def _swap_end(log: PartitionLoading, name: str) -> int:
     """The offset behind the last batch of a swapped log, found as the broker finds it."""
     base = _offset_of_leftover(name)
     return max((batch.header.last_offset + 1 for batch in log.batches(name)), default=base)

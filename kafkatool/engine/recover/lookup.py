@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.recover.result import BrokerThrows, Loading, unreadable_in
+from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, unreadable_in
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from kafkatool.format.legacy import read_messages
@@ -31,7 +31,7 @@ from kafkatool.format.release import Release
 class SegmentLookup:
     """One segment whose index is believed. Raises BrokerThrows where a broker does not come to the end."""
 
-    def __init__(self, log: Loading, base: int, source: Source) -> None:
+    def __init__(self, log: PartitionLoading, base: int, source: Source) -> None:
         self._name = segment_file(base, ".log")
         self._base = base
         self._release = log.how.release

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
-from kafkatool.engine.recover.result import Loading, offset_in_name
+from kafkatool.engine.recover.result import PartitionLoading, offset_in_name
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 
 
-def mend_logs(log: Loading, guest: Guest) -> None:
+def mend_logs(log: PartitionLoading, guest: Guest) -> None:
     """Have the mended bytes written, and tell of each batch; nothing where `guest` does not mend."""
     if not isinstance(guest.mending, Mender):
         return
@@ -23,7 +23,7 @@ def mend_logs(log: Loading, guest: Guest) -> None:
             _mend_log(log, name, guest, guest.mending)
 
 
-def _mend_log(log: Loading, name: str, guest: Guest, mender: Mender) -> None:
+def _mend_log(log: PartitionLoading, name: str, guest: Guest, mender: Mender) -> None:
     path = log.dir.path_of(name)
     try:
         with open_source(path, guest) as source:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import scan
-from kafkatool.engine.recover.result import BrokerThrows, Loading
+from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading
 from kafkatool.engine.recover.truncation import start_anew_at
 from kafkatool.format.names import SnapshotName, parse_snapshot_name
 
@@ -32,7 +32,7 @@ class _Snapshot(NamedTuple):
     file: str
 
 
-def sort_out_snapshots(log: Loading, end: int) -> int:
+def sort_out_snapshots(log: PartitionLoading, end: int) -> int:
     """What a node does to its snapshots, and by them to the log; returns where the log ends then."""
     start = log.bases[0]
     kept = []
@@ -66,7 +66,7 @@ def sort_out_snapshots(log: Loading, end: int) -> int:
     return newest.offset
 
 
-def _check_newest(log: Loading, file: str) -> None:
+def _check_newest(log: PartitionLoading, file: str) -> None:
     """A node reads its newest snapshot at once; a tail that is cut short it does not miss."""
     batches = 0
     with log.dir.open(file) as source:

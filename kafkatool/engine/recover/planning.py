@@ -39,7 +39,7 @@ from kafkatool.engine.recover.result import (
     BrokerThrows,
     DirectoryFails,
     Event,
-    Loading,
+    PartitionLoading,
     Recovered,
     Recovering,
 )
@@ -60,7 +60,7 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recovered:
     """Follow the broker through one partition directory; nothing is changed."""
     directory = VirtualDirectory(partition, guest)
-    log = Loading(directory, how)
+    log = PartitionLoading(directory, how)
     result = log.result
     try:
         if partition.state is PartitionState.DELETED:
@@ -132,7 +132,7 @@ def as_plan(log_dir: str, recovered: list[Recovered]) -> Plan:
     return Plan(COMMAND, log_dir, stages, ends, unreadable)
 
 
-def _load(log: Loading, guest: Guest, *, is_metadata: bool) -> None:
+def _load(log: PartitionLoading, guest: Guest, *, is_metadata: bool) -> None:
     mend_logs(log, guest)
     _read_epochs(log)
     known_epochs = log.epochs.entries
@@ -155,7 +155,7 @@ def _load(log: Loading, guest: Guest, *, is_metadata: bool) -> None:
     log.result.log_end = end
 
 
-def _load_for_deletion(log: Loading) -> None:
+def _load_for_deletion(log: PartitionLoading) -> None:
     """A broker loads such a partition, and deletes it soon after; nothing of it needs to be done here."""
     size = sum(log.dir.size(name) for name in log.dir)
     _read_epochs(log)
@@ -167,7 +167,7 @@ def _load_for_deletion(log: Loading) -> None:
     log.result.events = [Event("delete", None, message)]
 
 
-def _read_epochs(log: Loading) -> None:
+def _read_epochs(log: PartitionLoading) -> None:
     if LEADER_EPOCHS not in log.dir:
         return
     raw = log.read_or_fail(LEADER_EPOCHS)
@@ -183,7 +183,7 @@ def _read_epochs(log: Loading) -> None:
         log.epochs.assign(entry.epoch, entry.start_offset)
 
 
-def _topic_id(log: Loading) -> str | None:
+def _topic_id(log: PartitionLoading) -> str | None:
     if TOPIC_ID not in log.dir:
         return None
     raw = log.read_or_fail(TOPIC_ID)
@@ -201,7 +201,7 @@ def _has_some_id(raw: bytes) -> bool:
     return bool(text) and parse_uuid(text) is None
 
 
-def _write_epochs(log: Loading, known: list[EpochStart]) -> None:
+def _write_epochs(log: PartitionLoading, known: list[EpochStart]) -> None:
     entries = log.epochs.entries
     if entries != known:
         log.dir.write(LEADER_EPOCHS, write_leader_epochs(entries), "as the log has them")
@@ -209,7 +209,7 @@ def _write_epochs(log: Loading, known: list[EpochStart]) -> None:
         log.dir.write(LEADER_EPOCHS, b"", "it was missing; the log has no epochs")
 
 
-def _end(log: Loading) -> int:
+def _end(log: PartitionLoading) -> int:
     """Where the log ends; where that is below its start, an empty one takes its place."""
     start = log.how.log_start
     if not log.bases:
@@ -227,7 +227,7 @@ def _end(log: Loading) -> int:
     return start
 
 
-def _end_by_index(log: Loading, base: int) -> int:
+def _end_by_index(log: PartitionLoading, base: int) -> int:
     """Where a broker finds the end after a clean shutdown: it walks on from the last entry of the index.
 
     Where that leads to no batch the segment counts as empty; its bytes stay, and new ones go behind them.
@@ -241,7 +241,7 @@ def _end_by_index(log: Loading, base: int) -> int:
     return end
 
 
-def _end_of_chain(log: Loading, base: int) -> int:
+def _end_of_chain(log: PartitionLoading, base: int) -> int:
     """The end of a segment that nobody scanned, because the recovery point lies above any offset."""
     batches = log.batches(segment_file(base, ".log"))
     return batches[-1].header.last_offset + 1 if batches else base

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.broker.refusals import LogRefusal
-from kafkatool.engine.plan.virtual import Unreadable, VirtualDirectory
+from kafkatool.engine.plan.virtual import UnreadableFile, VirtualDirectory
 from kafkatool.engine.recover.lookup import SegmentLookup
-from kafkatool.engine.recover.result import BrokerThrows, DirectoryFails, Loading, offset_in_name
+from kafkatool.engine.recover.result import BrokerThrows, DirectoryFails, PartitionLoading, offset_in_name
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
 
 
-class Producers:
+class LoadedProducers:
     """Producer state beside the snapshots of a directory in thought."""
 
     def __init__(self, directory: VirtualDirectory, now_ms: int) -> None:
@@ -41,7 +41,7 @@ class Producers:
         for offset in reversed(self.offsets()):
             try:
                 rows = read_snapshot(self._dir.read(self._names()[offset]))
-            except Unreadable as error:
+            except UnreadableFile as error:
                 raise DirectoryFails(str(error)) from None
             except FormatError:
                 self._remove(offset, "it cannot be read")
@@ -76,14 +76,16 @@ class Producers:
         self._dir.remove(self._names()[offset], why)
 
 
-def finish_producers(log: Loading, log_start: int, end: int) -> None:
+def finish_producers(log: PartitionLoading, log_start: int, end: int) -> None:
     """What the broker does about producers when all segments are loaded."""
-    producers = Producers(log.dir, log.how.now_ms)
+    producers = LoadedProducers(log.dir, log.how.now_ms)
     producers.drop_strays(log.bases)
     rebuild_producers(log, producers, log.bases, log_start, end)
 
 
-def rebuild_producers(log: Loading, producers: Producers, bases: list[int], log_start: int, end: int) -> None:
+def rebuild_producers(
+    log: PartitionLoading, producers: LoadedProducers, bases: list[int], log_start: int, end: int
+) -> None:
     """Producers up to an offset, with the snapshots that the broker takes and drops on the way."""
     marks = {*bases[-2:], end}
     if log.how.is_clean and not producers.offsets():  # they were never written: nobody looks for producers
@@ -101,7 +103,12 @@ def rebuild_producers(log: Loading, producers: Producers, bases: list[int], log_
 
 
 def _replay(
-    log: Loading, producers: Producers, bases: list[int], marks: set[int], log_start: int, end: int
+    log: PartitionLoading,
+    producers: LoadedProducers,
+    bases: list[int],
+    marks: set[int],
+    log_start: int,
+    end: int,
 ) -> None:
     begin = producers.states.end_offset
     floor = max((base for base in bases if base <= begin), default=None)
@@ -118,7 +125,7 @@ def _replay(
 
 
 def _replay_segment(
-    log: Loading, states: ProducerStates, base: int, start: int, end: int, *, is_last: bool
+    log: PartitionLoading, states: ProducerStates, base: int, start: int, end: int, *, is_last: bool
 ) -> None:
     name = segment_file(base, ".log")
     if not log.dir.size(name):

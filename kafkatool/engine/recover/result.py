@@ -9,8 +9,8 @@ from kafkatool.engine.batches.mending import BatchMend
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.files.source import ByteRange, Source
-from kafkatool.engine.plan.steps import Step, Stretch
-from kafkatool.engine.plan.virtual import Unreadable, VirtualDirectory
+from kafkatool.engine.plan.steps import FileStretch, Step
+from kafkatool.engine.plan.virtual import UnreadableFile, VirtualDirectory
 from kafkatool.format.java_text import parse_long
 from kafkatool.format.names import segment_file
 from kafkatool.format.release import NEWEST, Release
@@ -109,7 +109,7 @@ def offset_in_name(name: str) -> int | None:
     return parse_long(name.partition(".")[0]) if "." in name else None
 
 
-class Loading:
+class PartitionLoading:
     """A partition on its way through the broker's loader."""
 
     def __init__(self, directory: VirtualDirectory, how: Recovering) -> None:
@@ -131,7 +131,7 @@ class Loading:
     def remember_cut(self, log: str, position: int) -> None:
         """Note what a cut takes of a log, so that it can be saved."""
         content = self.dir.files[log]
-        if isinstance(content, Stretch) and content.end > content.start + position:
+        if isinstance(content, FileStretch) and content.end > content.start + position:
             cuts = dict(self.result.cuts)  # what was cut before may be cut once more, further ahead
             cuts[content.path] = content.start + position
             self.result.cuts = list(cuts.items())
@@ -147,7 +147,7 @@ class Loading:
         """A side file; what the disk does not give costs the broker the log directory."""
         try:
             return self.dir.read(name)
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise DirectoryFails(str(error)) from None
 
     def batches(self, name: str) -> list[Batch]:

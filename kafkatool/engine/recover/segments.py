@@ -10,14 +10,14 @@ from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.broker.segment_bases import bases_of
 from kafkatool.engine.broker.segment_recovery import OffsetOverflow, RecoveredSegment, recover_segment
 from kafkatool.engine.files.source import Source
-from kafkatool.engine.plan.steps import Stretch
-from kafkatool.engine.plan.virtual import Unreadable
-from kafkatool.engine.recover.producers import Producers, rebuild_producers
+from kafkatool.engine.plan.steps import FileStretch
+from kafkatool.engine.plan.virtual import UnreadableFile
+from kafkatool.engine.recover.producers import LoadedProducers, rebuild_producers
 from kafkatool.engine.recover.result import (
     INDEXES,
     BrokerThrows,
     DirectoryFails,
-    Loading,
+    PartitionLoading,
     offset_in_name,
     unreadable_in,
 )
@@ -31,12 +31,12 @@ NOT_FLUSHED = "it lies at or above the recovery point"
 """Why a segment is scanned that has nothing wrong."""
 
 
-def load_segments(log: Loading) -> None:
+def load_segments(log: PartitionLoading) -> None:
     """Take up every segment by name; those without an offset index are scanned."""
     _with_splits(log, _load_segments)
 
 
-def recover_from_the_recovery_point(log: Loading) -> None:
+def recover_from_the_recovery_point(log: PartitionLoading) -> None:
     """Scan what was not flushed; the first segment that has to be cut ends the log."""
     _with_splits(log, _recover_log)
 
@@ -47,7 +47,7 @@ class _Overflow(Exception):
         self.base = base
 
 
-def _with_splits(log: Loading, work: Callable[[Loading], None]) -> None:
+def _with_splits(log: PartitionLoading, work: Callable[[PartitionLoading], None]) -> None:
     """A segment whose offsets span too much is split, and the work begins again."""
     for _ in range(1000):
         try:
@@ -57,7 +57,7 @@ def _with_splits(log: Loading, work: Callable[[Loading], None]) -> None:
             _split(log, overflow.base)
 
 
-def _load_segments(log: Loading) -> None:
+def _load_segments(log: PartitionLoading) -> None:
     log.bases = []
     for name in list(log.dir):
         base = offset_in_name(name)
@@ -74,7 +74,7 @@ def _load_segments(log: Loading) -> None:
             log.bases = sorted({*log.bases, base})
 
 
-def _find_under_its_name(log: Loading, name: str, base: int) -> None:
+def _find_under_its_name(log: PartitionLoading, name: str, base: int) -> None:
     """A broker takes the offset from a name, and opens what it would have called a log of that offset."""
     proper = segment_file(base, ".log")
     if name == proper:
@@ -88,7 +88,7 @@ def _find_under_its_name(log: Loading, name: str, base: int) -> None:
     log.say("misnamed", base, f"{name}: its name stands for {proper}, {effect}; nobody reads this file")
 
 
-def _load_segment(log: Loading, base: int) -> None:
+def _load_segment(log: PartitionLoading, base: int) -> None:
     index, times, aborted = (segment_file(base, extension) for extension in INDEXES)
     if index not in log.dir:
         _scan(log, base, "its offset index is missing", is_load=True)
@@ -99,7 +99,7 @@ def _load_segment(log: Loading, base: int) -> None:
     if aborted in log.dir:
         try:
             entries = list(txn_index.read_entries(log.dir.read(aborted)))
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise BrokerThrows(str(error)) from None
         for entry in entries:
             if txn_index.version_problem(entry):
@@ -109,7 +109,7 @@ def _load_segment(log: Loading, base: int) -> None:
             _scan(log, base, f"its transaction index is wrong: {problem}", is_load=True)
 
 
-def _recover_log(log: Loading) -> None:
+def _recover_log(log: PartitionLoading) -> None:
     if log.how.is_clean or log.how.recovery_point == LONG_MAX:  # to the broker an empty range
         return
     floor = max((base for base in log.bases if base <= log.how.recovery_point), default=None)
@@ -120,12 +120,12 @@ def _recover_log(log: Loading) -> None:
             return
 
 
-def _scan(log: Loading, base: int, why: str, *, is_load: bool) -> bool:
+def _scan(log: PartitionLoading, base: int, why: str, *, is_load: bool) -> bool:
     """Recover one segment; True if it had to be cut."""
     name = segment_file(base, ".log")
     size = log.dir.size(name)
     log.say("scan", base, f"{name}: {why}", position=size)
-    producers = Producers(log.dir, log.how.now_ms)
+    producers = LoadedProducers(log.dir, log.how.now_ms)
     try:
         rebuild_producers(log, producers, log.bases, log.how.log_start, base)
     except DirectoryFails as error:
@@ -158,7 +158,7 @@ def _scan(log: Loading, base: int, why: str, *, is_load: bool) -> bool:
     return found.valid_bytes < size
 
 
-def _fail_if_unreadable(log: Loading, base: int, source: Source, position: int) -> None:
+def _fail_if_unreadable(log: PartitionLoading, base: int, source: Source, position: int) -> None:
     """Where the disk does not give a batch, a broker does not cut it away: it does not start."""
     head = source.read(position, HEADER_SIZE)
     size = 12 + int.from_bytes(head[8:12], "big", signed=True)
@@ -173,7 +173,7 @@ def _fail_if_unreadable(log: Loading, base: int, source: Source, position: int) 
     raise BrokerThrows(f"{segment_file(base, '.log')}: the disk does not give bytes {bad[0]} to {bad[1] - 1}")
 
 
-def _settle(log: Loading, base: int, found: RecoveredSegment, size: int) -> None:
+def _settle(log: PartitionLoading, base: int, found: RecoveredSegment, size: int) -> None:
     why = "made anew by recovery"
     if found.valid_bytes < size:
         problem = found.problem or "the last batch is not whole"
@@ -190,7 +190,7 @@ def _settle(log: Loading, base: int, found: RecoveredSegment, size: int) -> None
     log.ends[base] = found.next_offset
 
 
-def _tell_of_unreadable(log: Loading, base: int, found: RecoveredSegment) -> None:
+def _tell_of_unreadable(log: PartitionLoading, base: int, found: RecoveredSegment) -> None:
     """A batch whose magic byte was hit stays in the log, and every consumer stops at it."""
     damage = found.unreadable
     if damage is None or damage.position >= found.valid_bytes:
@@ -206,7 +206,7 @@ def _tell_of_unreadable(log: Loading, base: int, found: RecoveredSegment) -> Non
     )
 
 
-def _give_up(log: Loading, base: int, why: str) -> None:
+def _give_up(log: PartitionLoading, base: int, why: str) -> None:
     """An index entry that would not rise: the broker truncates the segment to its base offset.
 
     It finds that in the index as far as it was made: where an entry stands at the base offset itself,
@@ -220,7 +220,7 @@ def _give_up(log: Loading, base: int, why: str) -> None:
     log.ends[base] = next_offset
 
 
-def _position_of_base(log: Loading, base: int) -> tuple[int, int]:
+def _position_of_base(log: PartitionLoading, base: int) -> tuple[int, int]:
     accounting = IndexAccounting(base, log.how.interval, log.how.max_index_bytes)
     next_offset = base
     for batch in log.batches(segment_file(base, ".log")):
@@ -235,7 +235,7 @@ def _position_of_base(log: Loading, base: int) -> tuple[int, int]:
     return 0, base
 
 
-def _cut(log: Loading, base: int, position: int, next_offset: int, why: str) -> None:
+def _cut(log: PartitionLoading, base: int, position: int, next_offset: int, why: str) -> None:
     name = segment_file(base, ".log")
     log.remember_cut(name, position)
     lost = log.dir.size(name) - position
@@ -244,7 +244,7 @@ def _cut(log: Loading, base: int, position: int, next_offset: int, why: str) -> 
     log.dir.cut(name, position, f"cut at byte {position}: {why}")
 
 
-def _trim(log: Loading, base: int, position: int) -> None:
+def _trim(log: PartitionLoading, base: int, position: int) -> None:
     name = segment_file(base, ".log")
     size = log.dir.size(name) - position
     message = f"{name}: {size} zeros from byte {position} on are cut: reserved, or never written"
@@ -252,7 +252,7 @@ def _trim(log: Loading, base: int, position: int) -> None:
     log.dir.cut(name, position, f"zeros from byte {position} on")
 
 
-def _drop(log: Loading, bases: list[int], damaged: int) -> None:
+def _drop(log: PartitionLoading, bases: list[int], damaged: int) -> None:
     for base in bases:
         log.say("delete", base, f"{segment_file(base, '.log')}: lies behind the damage", first_offset=base)
         log.remove_segment(base, f"behind the damage in segment {damaged}")
@@ -262,7 +262,7 @@ def _drop(log: Loading, bases: list[int], damaged: int) -> None:
 # --- a segment whose offsets span too much ------------------------------------------------------------
 
 
-def _split(log: Loading, base: int) -> None:
+def _split(log: PartitionLoading, base: int) -> None:
     name = segment_file(base, ".log")
     batches = log.batches(name)
     last = batches[-1].header.last_offset if batches else base
@@ -276,7 +276,7 @@ def _split(log: Loading, base: int) -> None:
         raise BrokerThrows(f"{name}: it would have to be split, and ends in the middle of a batch")
     starts = _split_points(log, name, batches)
     content = log.dir.files[name]
-    assert isinstance(content, Stretch)
+    assert isinstance(content, FileStretch)
     log.say("split", base, f"{name}: its offsets span too much: {len(starts)} segments are made of it")
     log.remove_segment(base, "split")
     log.result.cuts.pop()  # nothing of it is lost
@@ -288,7 +288,7 @@ def _split(log: Loading, base: int) -> None:
     log.bases = sorted({*log.bases, *(new for _position, new in starts)} - ({base} - {starts[0][1]}))
 
 
-def _split_points(log: Loading, name: str, batches: list[Batch]) -> list[tuple[int, int]]:
+def _split_points(log: PartitionLoading, name: str, batches: list[Batch]) -> list[tuple[int, int]]:
     """Where new segments begin: position and base offset."""
     try:
         with log.dir.open(name) as source:

@@ -1,1 +1,1 @@
-"""Plans that take whole partitions out of a log directory, judged by what the rest of the cluster has."""
+"""Take whole partitions out of a log directory, judged by what the rest of the cluster has."""

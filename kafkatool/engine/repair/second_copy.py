@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened
-from kafkatool.engine.batches.scan import Batch, Run
+from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.repair.set_aside import Moved
@@ -70,7 +70,7 @@ def _batches(partition: Partition, guest: Guest) -> Iterator[Batch]:
     for walked in PartitionWalk(lambda: logs, guest).items():
         if isinstance(walked, Unopened):
             raise KafkatoolError(walked.message)
-        if isinstance(walked.item, Run):
+        if isinstance(walked.item, BatchRun):
             yield from walked.item.batches()
         elif isinstance(walked.item, Batch) and walked.item.is_valid:
             yield walked.item

@@ -1,4 +1,4 @@
-"""What a report of an incident is made of, gathered so that every log is read once.
+"""Gather the facts of an incident report, reading every log once.
 
 walked_log.py       one log: the facts of `verify` and the numbers of `stats`, in one walk
 gathering.py        all that was named: findings by partition, numbers by topic, retention and compaction

@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.cache.residents import MappedPartition, Notes, Tail, cached_tail, map_partition
+from kafkatool.engine.cache.residents import CachedTail, MappedPartition, Notes, cached_tail, map_partition
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
@@ -26,7 +26,7 @@ from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
-from kafkatool.engine.directory.selection import Found, Home, NamedPartition, find_partitions
+from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
 from kafkatool.engine.directory.targets import FileTarget, Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
@@ -37,14 +37,14 @@ from kafkatool.engine.report.records_around import Around, records_around
 from kafkatool.engine.report.trouble import DamageMap, Trouble
 from kafkatool.engine.report.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention.forecast import Forecast, forecast
-from kafkatool.engine.retention.logs import Judged, Judging, copied_of, judge
+from kafkatool.engine.retention.logs import JudgedLog, Judging, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
-from kafkatool.engine.stats.statistics import Group
+from kafkatool.engine.stats.statistics import StatsGroup
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, Place
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
@@ -61,8 +61,8 @@ class GatheringRequest:
     """What to read, and what to judge it by."""
 
     now_ms: int
-    verify: Request
-    sources_of: Callable[[Home, Found], Sources]
+    verify: VerifyRequest
+    sources_of: Callable[[Home, FoundPartitions], Sources]
     forecast_ms: int
     at_ms: int | None = None
     """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
@@ -119,8 +119,8 @@ class Gathering(Verification):
         self.classes: Counter[str] = Counter()
         """How many findings of each class there are, without notes."""
         self.topics: dict[str, TopicNumbers] = {}
-        self.total = Group(None, Stats())
-        self.judged: list[Judged] = []
+        self.total = StatsGroup(None, Stats())
+        self.judged: list[JudgedLog] = []
         self.forecast: Forecast | None = None
         self.compaction: dict[str, CompactionSavings] = {}
         self.cache_notes = Notes()
@@ -142,7 +142,7 @@ class Gathering(Verification):
 
     # --- what is in memory --------------------------------------------------------------------------------
 
-    def cache_maps(self) -> Iterator[tuple[MappedPartition, Tail | None]]:
+    def cache_maps(self) -> Iterator[tuple[MappedPartition, CachedTail | None]]:
         """Every partition as the page cache has it; to be asked before the logs are read."""
         guest = self._request.guest
         for place in self.places:
@@ -169,7 +169,7 @@ class Gathering(Verification):
             if trouble is not None:
                 self.troubles.append(trouble)
 
-    def _transactions(self, place: Place) -> list[Finding]:
+    def _transactions(self, place: CheckedPlace) -> list[Finding]:
         """What holds the last stable offset; of a sample nobody can tell."""
         if place.log_dir is None or place.is_partial or self._request.sample is not None:
             return []
@@ -183,7 +183,7 @@ class Gathering(Verification):
         trouble.add(finding, keep=self._kept < MOST_KEPT)
         self._kept += len(trouble.kept) - before
 
-    def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
+    def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return WalkedJob(
             None if segment.state is SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
@@ -192,7 +192,7 @@ class Gathering(Verification):
             now_ms=self.now_ms,
         )
 
-    def _count_topic(self, place: Place, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
+    def _count_topic(self, place: CheckedPlace, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
         topic = self.topics.setdefault(topic_name(place.partition), TopicNumbers())
         topic.partitions += 1
         whole = Stats()
@@ -240,7 +240,7 @@ class Gathering(Verification):
         if self.judged:
             self.forecast = forecast(self.judged, self.now_ms, self.request.forecast_ms, FORECAST_STEPS)
 
-    def _judged(self, home: Home, named: NamedPartition, sources: Sources) -> Judged | None:
+    def _judged(self, home: Home, named: NamedPartition, sources: Sources) -> JudgedLog | None:
         partition = named.partition
         try:
             copied = copied_of(partition, home.log_dir, sources, self._copies)
@@ -263,7 +263,7 @@ class Gathering(Verification):
         self,
         home: Home,
         named: NamedPartition,
-        judged: Judged,
+        judged: JudgedLog,
         sources: Sources,
         checkpoints: dict[tuple[str, int], int],
     ) -> SavingsAsk | None:
@@ -294,7 +294,7 @@ def topic_name(partition: Partition) -> str:
     return partition.topic or partition.directory
 
 
-def _live(place: Place) -> list[Segment]:
+def _live(place: CheckedPlace) -> list[Segment]:
     return [segment for segment in place.logs if segment.is_live]
 
 

@@ -30,7 +30,7 @@ class WalkedJob(LogJob):
         return WalkedFacts(start=position, stop=position)
 
     def walk(self, split: Split, source: AnySource, before: LogFacts | None) -> LogFacts:
-        return _Walk(self, split, source, before).run()
+        return _ReportWalk(self, split, source, before).run()
 
     def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
         assert isinstance(a, WalkedFacts)
@@ -47,7 +47,7 @@ class WalkedJob(LogJob):
         return both
 
 
-class _Walk(ColumnsWalk):
+class _ReportWalk(ColumnsWalk):
     def __init__(self, job: WalkedJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
         super().__init__(job, split, source, before)
         assert isinstance(self.facts, WalkedFacts)

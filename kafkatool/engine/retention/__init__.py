@@ -1,1 +1,1 @@
-"""Which segments a broker would delete, when, and which change of a setting would free space."""
+"""Decide which segments a broker would delete, and which setting would free space."""

@@ -21,7 +21,7 @@ from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.directory.log_dir import FileEntry, Partition
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import NewEnd, Plan, Step, purge, remove, rename, write
-from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.logs import JudgedLog
 from kafkatool.engine.retention.rules import Decision
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format import kinds
@@ -35,7 +35,7 @@ DELETED = ".deleted"
 _MERE_DEFAULTS = "mere defaults, as far as is known here; say with --set or --config what the topic goes by"
 
 
-def refuse_guesses(judged: Iterable[Judged]) -> None:
+def refuse_guesses(judged: Iterable[JudgedLog]) -> None:
     """Raise Refused where segments would be deleted because of something that is merely assumed."""
     for one in judged:
         if not one.outcome.deleted:
@@ -58,7 +58,7 @@ def refuse_guesses(judged: Iterable[Judged]) -> None:
 
 
 def plan_deletion(
-    log_dir: str, judged: Sequence[Judged], guest: Guest, now_ms: int, move_to: str | None = None
+    log_dir: str, judged: Sequence[JudgedLog], guest: Guest, now_ms: int, move_to: str | None = None
 ) -> Plan:
     """Everything that goes from one log directory. Raises KafkatoolError where a file cannot be read."""
     doomed = [one for one in judged if one.outcome.deleted]
@@ -72,13 +72,13 @@ def plan_deletion(
     return Plan(COMMAND, log_dir, stages, ends, directories=directories)
 
 
-def _move_directories(doomed: Sequence[Judged], move_to: str) -> list[str]:
+def _move_directories(doomed: Sequence[JudgedLog], move_to: str) -> list[str]:
     """The directories that must be there before segments can be moved, outermost first."""
     wanted = [os.path.join(move_to, one.partition.directory) for one in doomed]
     return [move_to, *wanted] if wanted else []
 
 
-def _removals(one: Judged, move_to: str | None) -> Iterator[tuple[Step, ...]]:
+def _removals(one: JudgedLog, move_to: str | None) -> Iterator[tuple[Step, ...]]:
     """The files of each segment, oldest first."""
     for verdict in one.outcome.verdicts:
         if verdict.decision is Decision.DELETE:
@@ -86,13 +86,13 @@ def _removals(one: Judged, move_to: str | None) -> Iterator[tuple[Step, ...]]:
             yield tuple(_removal(one, entry, why, move_to) for entry in one.files_of(verdict.segment))
 
 
-def _removal(one: Judged, entry: FileEntry, why: str, move_to: str | None) -> Step:
+def _removal(one: JudgedLog, entry: FileEntry, why: str, move_to: str | None) -> Step:
     if move_to is None:
         return rename(entry.path, entry.path + DELETED, why)
     return remove(entry.path, why, os.path.join(move_to, one.partition.directory, entry.name))
 
 
-def _epochs(one: Judged, guest: Guest) -> Iterator[Step]:
+def _epochs(one: JudgedLog, guest: Guest) -> Iterator[Step]:
     entry = next((e for e in one.partition.other_files if e.kind is kinds.LEADER_EPOCHS), None)
     if entry is None or entry.state is not FileState.LIVE:
         return
@@ -102,7 +102,7 @@ def _epochs(one: Judged, guest: Guest) -> Iterator[Step]:
         yield write(entry.path, write_leader_epochs(epochs.entries), "the log begins later")
 
 
-def _new_segment(one: Judged, guest: Guest, now_ms: int) -> Iterator[Step]:
+def _new_segment(one: JudgedLog, guest: Guest, now_ms: int) -> Iterator[Step]:
     base = one.outcome.rolls_at
     if base is None or len(one.outcome.deleted) < len(one.facts.segments):
         return
@@ -125,7 +125,7 @@ def _snapshots(partition: Partition) -> dict[int, FileEntry]:
     }
 
 
-def _producers(one: Judged, guest: Guest, now_ms: int) -> ProducerStates:
+def _producers(one: JudgedLog, guest: Guest, now_ms: int) -> ProducerStates:
     """The producers at the end of the log: the newest good snapshot, and the batches behind it."""
     states = ProducerStates()
     states.clear(one.facts.log_start)

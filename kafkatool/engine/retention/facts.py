@@ -22,14 +22,14 @@ from kafkatool.engine.directory.extent import (
 )
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.engine.retention.rules import LogFacts, SegmentFacts, TimeSource
+from kafkatool.engine.retention.rules import RetentionFacts, SegmentFacts, TimeSource
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds, time_index
 from kafkatool.format.time_index import TimeEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FactsReading:
     """How to read a log. `high_watermark` None: the end of the log stands in."""
 
     now_ms: int
@@ -42,7 +42,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _TimeWalk:
     """What a walk over batches found."""
 
     end_position: int = 0
@@ -56,15 +56,15 @@ class _Walk:
 
 
 def read_log_facts(
-    partition: Partition, how: Reading, guest: Guest, known: Mapping[int, SegmentFacts] | None = None
-) -> LogFacts:
+    partition: Partition, how: FactsReading, guest: Guest, known: Mapping[int, SegmentFacts] | None = None
+) -> RetentionFacts:
     """The facts about one log; those of closed segments that are `known` are not read again.
 
     Raises KafkatoolError where a file cannot be read.
     """
     segments = [segment for segment in partition.live_segments if segment.log is not None]
     if not segments:
-        return LogFacts((), 0, 0, how.log_start or 0)
+        return RetentionFacts((), 0, 0, how.log_start or 0)
     active, log_end, damage = _active(segments[-1], guest)
     before = known or {}
     closed = [before.get(one.base_offset) or _closed(one, how, guest) for one in segments[:-1]]
@@ -74,7 +74,7 @@ def read_log_facts(
         start = max(start, first)
     high_watermark = log_end if how.high_watermark is None else how.high_watermark
     high_watermark = min(max(high_watermark, start), log_end)
-    return LogFacts((*closed, active), log_end, high_watermark, start, damage)
+    return RetentionFacts((*closed, active), log_end, high_watermark, start, damage)
 
 
 def _active(segment: Segment, guest: Guest) -> tuple[SegmentFacts, int, str | None]:
@@ -99,7 +99,7 @@ def _active(segment: Segment, guest: Guest) -> tuple[SegmentFacts, int, str | No
     return _or_mtime(facts, log), end, walk.damage
 
 
-def _closed(segment: Segment, how: Reading, guest: Guest) -> SegmentFacts:
+def _closed(segment: Segment, how: FactsReading, guest: Guest) -> SegmentFacts:
     log = _log(segment)
     entry = _last_slot(segment, guest)
     with open_source(log.path, guest) as source:
@@ -143,8 +143,8 @@ def _last_slot(segment: Segment, guest: Guest) -> TimeEntry:
     return time_index.read_entry(raw, 0)
 
 
-def _walk(source: Source, start: int) -> _Walk:
-    found = _Walk(start)
+def _walk(source: Source, start: int) -> _TimeWalk:
+    found = _TimeWalk(start)
     for item in scan(source, start):
         if isinstance(item, Damage):
             is_reserved = item.kind is FindingClass.ZERO_FILLED and item.next_good_offset is None
@@ -163,7 +163,7 @@ def _walk(source: Source, start: int) -> _Walk:
     return found
 
 
-def _find_record(source: Source, walk: _Walk) -> None:
+def _find_record(source: Source, walk: _TimeWalk) -> None:
     """Name the record that has the largest time, not only its batch: somebody has to decide about it."""
     for item in scan(source, walk.largest_position):
         if isinstance(item, Batch) and item.data is not None:

@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kafkatool.engine.retention.logs import Judged
-from kafkatool.engine.retention.rules import Decision, LogFacts, Rule, SegmentFacts, TimeSource, decide
+from kafkatool.engine.retention.logs import JudgedLog
+from kafkatool.engine.retention.rules import (
+    Decision,
+    RetentionFacts,
+    RetentionRule,
+    SegmentFacts,
+    TimeSource,
+    decide,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +35,9 @@ class Point:
 class Departure:
     """A segment of today that goes within the time looked at."""
 
-    judged: Judged
+    judged: JudgedLog
     segment: SegmentFacts
-    rule: Rule
+    rule: RetentionRule
     goes_ms: int
     """The step by which it is gone; for time alone, the very moment from which it may go."""
 
@@ -42,9 +49,9 @@ class Forecast:
     bytes_a_day: int
 
 
-def forecast(judged: Iterable[Judged], now_ms: int, duration_ms: int, steps: int) -> Forecast:
+def forecast(judged: Iterable[JudgedLog], now_ms: int, duration_ms: int, steps: int) -> Forecast:
     """Look ahead over logs that a broker asks about."""
-    logs = [_Growing(one, now_ms, duration_ms) for one in judged if one.is_asked and one.facts.segments]
+    logs = [_GrowingLog(one, now_ms, duration_ms) for one in judged if one.is_asked and one.facts.segments]
     points: list[Point] = []
     departures: list[Departure] = []
     for step in range(steps + 1):
@@ -60,7 +67,7 @@ def forecast(judged: Iterable[Judged], now_ms: int, duration_ms: int, steps: int
     return Forecast(points, departures, int(rate * 86_400_000))
 
 
-def ingest_rate(log: LogFacts, now_ms: int, window_ms: int) -> float:
+def ingest_rate(log: RetentionFacts, now_ms: int, window_ms: int) -> float:
     """Bytes a millisecond within the window before now, by the timestamps of the segments."""
     known = [one for one in log.segments if one.first_ms is not None and one.first_ms <= now_ms]
     if not known:
@@ -82,10 +89,10 @@ def _share(segment: SegmentFacts, since_ms: int, until_ms: int) -> float:
     return max(within, 0) / (last_ms - segment.first_ms)
 
 
-class _Growing:
+class _GrowingLog:
     """One log as time goes on."""
 
-    def __init__(self, judged: Judged, now_ms: int, window_ms: int) -> None:
+    def __init__(self, judged: JudgedLog, now_ms: int, window_ms: int) -> None:
         config = judged.settings.config
         self.judged = judged
         self.facts = judged.facts
@@ -95,7 +102,7 @@ class _Growing:
         self._now_ms = now_ms
         self._owed = 0.0
 
-    def advance(self, at_ms: int) -> list[tuple[SegmentFacts, Rule]]:
+    def advance(self, at_ms: int) -> list[tuple[SegmentFacts, RetentionRule]]:
         """Let records come up to this time, and make the check; what goes, and by which rule."""
         self._owed += self.rate * (at_ms - self._now_ms)
         self._now_ms = at_ms
@@ -109,10 +116,10 @@ class _Growing:
         self.facts = replace(self.facts, segments=left, log_start=outcome.log_start)
         return gone
 
-    def departure(self, segment: SegmentFacts, rule: Rule, at_ms: int) -> Departure:
+    def departure(self, segment: SegmentFacts, rule: RetentionRule, at_ms: int) -> Departure:
         planned = {one.segment.base_offset: one.goes_ms for one in self.judged.outcome.verdicts}
         goes_ms = planned.get(segment.base_offset)
-        is_timed = rule is Rule.TIME and goes_ms is not None
+        is_timed = rule is RetentionRule.TIME and goes_ms is not None
         return Departure(self.judged, segment, rule, goes_ms if is_timed and goes_ms else at_ms)
 
     def _fill(self, at_ms: int) -> None:

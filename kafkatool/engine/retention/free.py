@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS, Origin, Setting
+from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS, Setting, SettingOrigin
 from kafkatool.engine.retention.held import HeldBack
-from kafkatool.engine.retention.logs import Judged
-from kafkatool.engine.retention.rules import Limits, decide
+from kafkatool.engine.retention.logs import JudgedLog
+from kafkatool.engine.retention.rules import RetentionLimits, decide
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """One setting of one topic, and what comes of it on this disk."""
 
     topic: str
@@ -29,13 +29,15 @@ class Change:
     @property
     def undo_value(self) -> str | None:
         """What to set to go back; None: the topic had no value of its own."""
-        return self.setting.text if self.setting.origin is Origin.TOPIC else None
+        return self.setting.text if self.setting.origin is SettingOrigin.TOPIC else None
 
 
-Way = tuple["Change | HeldBack", ...]
+Way = tuple["SettingChange | HeldBack", ...]
 
 
-def ways_to_free(judged: Sequence[Judged], held: Sequence[HeldBack], wanted: int, now_ms: int) -> list[Way]:
+def ways_to_free(
+    judged: Sequence[JudgedLog], held: Sequence[HeldBack], wanted: int, now_ms: int
+) -> list[Way]:
     """The ways to free that much: first what is held back, and then changes of settings instead.
 
     Where all that is held back is not enough, the smallest change that frees the rest goes with it.
@@ -57,13 +59,15 @@ def ways_to_free(judged: Sequence[Judged], held: Sequence[HeldBack], wanted: int
     return [first, *ways]
 
 
-def changes_that_free(judged: Sequence[Judged], wanted: int, now_ms: int) -> list[tuple[Change, ...]]:
+def changes_that_free(
+    judged: Sequence[JudgedLog], wanted: int, now_ms: int
+) -> list[tuple[SettingChange, ...]]:
     """The ways to free that much, the one that frees the least first.
 
     Each topic alone where one can do it; else topics together, those that can free most first, and that may
     still fall short.
     """
-    topics: dict[str, list[Judged]] = {}
+    topics: dict[str, list[JudgedLog]] = {}
     for one in judged:
         if one.partition.topic is not None and _can_change(one):
             topics.setdefault(one.partition.topic, []).append(one)
@@ -79,7 +83,7 @@ def changes_that_free(judged: Sequence[Judged], wanted: int, now_ms: int) -> lis
     return [together] if together else []
 
 
-def _can_change(one: Judged) -> bool:
+def _can_change(one: JudgedLog) -> bool:
     limits = one.limits
     is_known = not limits.copies or limits.remote_offset is not None
     if one.partition.topic in INTERNAL_TOPICS:  # theirs is not data that one could do without
@@ -87,13 +91,13 @@ def _can_change(one: Judged) -> bool:
     return one.is_asked and limits.by_limits and limits.is_retained and is_known and bool(one.facts.segments)
 
 
-def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[Change, ...]:
+def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[SettingChange, ...]:
     """One knob a topic, the strongest first, until it is enough; the last one only as far as is needed."""
     strongest: dict[str, _Knob] = {}
     for knob in knobs:
         if knob.topic not in strongest or knob.most > strongest[knob.topic].most:
             strongest[knob.topic] = knob
-    chosen: list[Change] = []
+    chosen: list[SettingChange] = []
     left = wanted
     for knob in sorted(strongest.values(), key=lambda one: -one.most):
         change = knob.least(min(left, knob.most)) if knob.most > 0 and left > 0 else None
@@ -106,7 +110,7 @@ def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[Change, ...]:
 class _Knob:
     """One limit of one topic, turned down."""
 
-    def __init__(self, topic: str, logs: Sequence[Judged], unit: str, now_ms: int) -> None:
+    def __init__(self, topic: str, logs: Sequence[JudgedLog], unit: str, now_ms: int) -> None:
         self.topic = topic
         self._logs = logs
         self._unit = unit
@@ -116,7 +120,7 @@ class _Knob:
         self._values = sorted(self._thresholds(), reverse=True)
         self.most = self._freed(self._values[-1])[0] if self._values else 0
 
-    def least(self, wanted: int) -> Change | None:
+    def least(self, wanted: int) -> SettingChange | None:
         """The highest limit that frees this much; None where none does."""
         if not self._values or self.most < wanted:
             return None
@@ -128,7 +132,7 @@ class _Knob:
             else:
                 low = middle + 1
         value = self._values[high]
-        return Change(self.topic, self.setting, value, *self._freed(value))
+        return SettingChange(self.topic, self.setting, value, *self._freed(value))
 
     def _thresholds(self) -> set[int]:
         """The limits at which one more segment goes, below the limit of now."""
@@ -143,7 +147,7 @@ class _Knob:
                     found.add(value)
         return found
 
-    def _limit(self, limits: Limits) -> int:
+    def _limit(self, limits: RetentionLimits) -> int:
         return limits.retention_ms if self._unit == "ms" else limits.retention_bytes
 
     def _freed(self, value: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.cluster.effective_settings import INTERNAL_TOPICS
 from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.retention.logs import Judged
+from kafkatool.engine.retention.logs import JudgedLog
 from kafkatool.engine.retention.rules import Decision, SegmentFacts, decide
 from kafkatool.errors import FormatError
 
@@ -51,14 +51,14 @@ class FutureTimes:
 class HeldBack:
     """What one log would give back if its records below an offset were deleted."""
 
-    judged: Judged
+    judged: JudgedLog
     offset: int
     """The first that stays."""
     future: FutureTimes
     freed: int
     """Bytes on the disk, beyond what goes anyway."""
     segments: int
-    after: Judged
+    after: JudgedLog
     """The log as it is then, for what may be freed besides."""
 
     @property
@@ -66,7 +66,7 @@ class HeldBack:
         return self.judged.facts.log_start
 
 
-def held_back(judged: Iterable[Judged], now_ms: int, guest: Guest) -> list[HeldBack]:
+def held_back(judged: Iterable[JudgedLog], now_ms: int, guest: Guest) -> list[HeldBack]:
     """The logs that expired data is held back in, what frees most first.
 
     Raises KafkatoolError where a file cannot be read.
@@ -77,7 +77,7 @@ def held_back(judged: Iterable[Judged], now_ms: int, guest: Guest) -> list[HeldB
     return sorted(found, key=lambda held: (-held.freed, held.judged.partition.path))
 
 
-def _may_be_trimmed(one: Judged) -> bool:
+def _may_be_trimmed(one: JudgedLog) -> bool:
     """Whether deleting records does what is wanted, and no more.
 
     Brokers refuse it for internal topics and without `delete` in the policy. Of a tiered log it would delete
@@ -89,7 +89,7 @@ def _may_be_trimmed(one: Judged) -> bool:
     return is_plain and is_timed and not limits.is_tiered
 
 
-def _held(one: Judged, now_ms: int, guest: Guest) -> HeldBack | None:
+def _held(one: JudgedLog, now_ms: int, guest: Guest) -> HeldBack | None:
     offset, future = None, FutureTimes()
     for verdict in one.outcome.verdicts:
         if verdict.decision is Decision.DELETE:
@@ -106,7 +106,7 @@ def _held(one: Judged, now_ms: int, guest: Guest) -> HeldBack | None:
     return None if offset is None else _measured(one, offset, future, now_ms)
 
 
-def _future_times(one: Judged, segment: SegmentFacts, now_ms: int, guest: Guest) -> FutureTimes | None:
+def _future_times(one: JudgedLog, segment: SegmentFacts, now_ms: int, guest: Guest) -> FutureTimes | None:
     """Read every record of a segment that has a time in the future; None: it has none, or is damaged."""
     files = next(it for it in one.partition.live_segments if it.base_offset == segment.base_offset)
     if segment.largest_ms <= now_ms or files.log is None:
@@ -135,12 +135,12 @@ def _take_batch(found: FutureTimes, batch: Batch, now_ms: int) -> None:
             found.take(record.offset, record.timestamp_ms, now_ms)
 
 
-def _has_expired_otherwise(times: FutureTimes, one: Judged, now_ms: int) -> bool:
+def _has_expired_otherwise(times: FutureTimes, one: JudgedLog, now_ms: int) -> bool:
     """Whether all records of a segment but those of the future have expired, and there are such."""
     return times.count > 0 and 0 <= times.largest_past_ms < now_ms - one.limits.retention_ms
 
 
-def _measured(one: Judged, offset: int, future: FutureTimes, now_ms: int) -> HeldBack:
+def _measured(one: JudgedLog, offset: int, future: FutureTimes, now_ms: int) -> HeldBack:
     facts = replace(one.facts, log_start=offset)
     outcome = decide(facts, one.limits, now_ms)
     freed = one.freed(outcome) - one.freed()

@@ -10,15 +10,15 @@ from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies, h
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.facts import FactsReading, read_log_facts
 from kafkatool.engine.retention.rules import (
     Decision,
-    Limits,
-    LogFacts,
-    Outcome,
-    Rule,
+    RetentionFacts,
+    RetentionLimits,
+    RetentionOutcome,
+    RetentionRule,
+    RetentionVerdict,
     SegmentFacts,
-    Verdict,
     decide,
     limits_of,
 )
@@ -47,14 +47,14 @@ class Judging:
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedLog:
     """One log and what becomes of it."""
 
     partition: Partition
     settings: TopicSettings
-    limits: Limits
-    facts: LogFacts
-    outcome: Outcome
+    limits: RetentionLimits
+    facts: RetentionFacts
+    outcome: RetentionOutcome
     checkpointed_start: int | None
     watermark_is_assumed: bool
     """There was no checkpoint, or it was not asked: the end of the log stands in."""
@@ -94,7 +94,7 @@ class Judged:
                     self._files[entry.offset].append(entry)
         return self._files.get(segment.base_offset, [])
 
-    def freed(self, outcome: Outcome | None = None) -> int:
+    def freed(self, outcome: RetentionOutcome | None = None) -> int:
         """Bytes on the disk that go with the deleted segments; room that is only reserved does not count."""
         gone = (self.outcome if outcome is None else outcome).deleted
         return sum(min(entry.size, entry.allocated) for segment in gone for entry in self.files_of(segment))
@@ -117,11 +117,11 @@ class JudgeAsk:
         return self.partition.path
 
 
-def judge_one(ask: JudgeAsk) -> Judged:
+def judge_one(ask: JudgeAsk) -> JudgedLog:
     return judge(ask.partition, ask.log_dir, ask.sources, ask.how, ask.guest, ask.copied)
 
 
-def limits_for(topic: str | None, sources: Sources, remote_offset: int | None = None) -> Limits:
+def limits_for(topic: str | None, sources: Sources, remote_offset: int | None = None) -> RetentionLimits:
     """The limits of a topic on one broker. Raises KafkatoolError where a setting cannot be read."""
     return limits_of(
         sources.of(topic).config,
@@ -143,8 +143,8 @@ def copied_of(
 
 
 def with_copies(
-    limits: Limits, partition: Partition, log_end: int, copied: EpochOffsets | None, guest: Guest
-) -> Limits:
+    limits: RetentionLimits, partition: Partition, log_end: int, copied: EpochOffsets | None, guest: Guest
+) -> RetentionLimits:
     """The limits with the highest offset in remote storage, where that can be told and was not given."""
     if copied is None or not limits.copies or limits.remote_offset is not None:
         return limits
@@ -158,7 +158,7 @@ def judge(
     how: Judging,
     guest: Guest,
     copied: EpochOffsets | None = None,
-) -> Judged:
+) -> JudgedLog:
     """What the next check would do to one log. Raises KafkatoolError where it cannot be told."""
     settings = sources.of(partition.topic)
     limits = limits_for(partition.topic, sources, how.remote_offset)
@@ -167,21 +167,23 @@ def judge(
     if watermark is None and not how.at_log_end:
         watermark = log_dir.high_watermarks.get(key)
     start = log_dir.log_starts.get(key)
-    reading = Reading(how.now_ms, watermark, start, limits.is_tiered, how.check_times)
+    reading = FactsReading(how.now_ms, watermark, start, limits.is_tiered, how.check_times)
     facts = read_log_facts(partition, reading, guest)
     limits = with_copies(limits, partition, facts.log_end, copied, guest)
     pause = "log.cleaner.backoff.ms" if "compact" in limits.policy else "log.retention.check.interval.ms"
     check_ms = int(str(sources.broker(pause).value))
-    judged = Judged(partition, settings, limits, facts, Outcome(), start, watermark is None, check_ms)
+    judged = JudgedLog(
+        partition, settings, limits, facts, RetentionOutcome(), start, watermark is None, check_ms
+    )
     judged.replicas = sources.cluster.replicas_of(partition.topic, partition.topic_id, partition.partition)
     judged.outcome = decide(facts, limits, how.now_ms) if judged.is_asked else _left_alone(facts)
     return judged
 
 
-def _left_alone(facts: LogFacts) -> Outcome:
+def _left_alone(facts: RetentionFacts) -> RetentionOutcome:
     ends = [*(segment.base_offset for segment in facts.segments[1:]), facts.log_end]
     verdicts = [
-        Verdict(segment, Decision.KEEP, Rule.POLICY, upper, segment is facts.segments[-1])
+        RetentionVerdict(segment, Decision.KEEP, RetentionRule.POLICY, upper, segment is facts.segments[-1])
         for segment, upper in zip(facts.segments, ends, strict=bool(facts.segments))
     ]
-    return Outcome(verdicts, None, facts.log_start, facts.local_start)
+    return RetentionOutcome(verdicts, None, facts.log_start, facts.local_start)

@@ -38,7 +38,7 @@ class Decision(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Rule(StrEnum):
+class RetentionRule(StrEnum):
     """What decided about a segment."""
 
     START_OFFSET = "start_offset"
@@ -69,7 +69,7 @@ class SegmentFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class LogFacts:
+class RetentionFacts:
     """One log: its segments in order, and its three offsets."""
 
     segments: tuple[SegmentFacts, ...]
@@ -90,7 +90,7 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     """What the settings make of a log."""
 
     policy: tuple[str, ...] = ("delete",)
@@ -113,7 +113,7 @@ def limits_of(
     remote_offset: int | None = None,
     has_cleaner: bool = True,
     is_internal: bool = False,
-) -> Limits:
+) -> RetentionLimits:
     """The limits that a topic's settings stand for; an internal topic is never tiered, whatever they say."""
     policy = config.values["cleanup.policy"]
     assert isinstance(policy, tuple)
@@ -127,7 +127,7 @@ def limits_of(
         in_bytes = in_bytes if local_bytes == -2 else local_bytes
     # From 4.2 on a topic without a policy keeps all, but of what is copied only the local limits' worth here.
     by_limits = "delete" in policy or (not policy and copies and config.release >= Release.V4_2)
-    return Limits(
+    return RetentionLimits(
         policy=policy,
         retention_ms=in_ms,
         retention_bytes=in_bytes,
@@ -140,12 +140,12 @@ def limits_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RetentionVerdict:
     """What becomes of one segment."""
 
     segment: SegmentFacts
     decision: Decision
-    rule: Rule
+    rule: RetentionRule
     upper_offset: int
     """The base of the next segment, or the end of the log: the high watermark must have reached it."""
     is_active: bool
@@ -158,10 +158,10 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RetentionOutcome:
     """All of one log, as the next check would leave it."""
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[RetentionVerdict] = field(default_factory=list)
     rolls_at: int | None = None
     """Base of the empty segment that is begun first; None: none is."""
     log_start: int = 0
@@ -176,7 +176,7 @@ class Outcome:
         return sum(segment.size for segment in self.deleted)
 
 
-def decide(log: LogFacts, limits: Limits, now_ms: int) -> Outcome:
+def decide(log: RetentionFacts, limits: RetentionLimits, now_ms: int) -> RetentionOutcome:
     """What the broker's next check at this moment does to a log."""
     if not limits.copies or limits.remote_offset is not None:
         return _Check(log, limits, now_ms).run()
@@ -194,24 +194,24 @@ _Predicate = Callable[[SegmentFacts, SegmentFacts | None], bool]
 class _Check:
     """One run of the three passes."""
 
-    def __init__(self, log: LogFacts, limits: Limits, now_ms: int) -> None:
+    def __init__(self, log: RetentionFacts, limits: RetentionLimits, now_ms: int) -> None:
         self.log = log
         self.limits = limits
         self.now_ms = now_ms
         self.left = list(log.segments)
         self.log_start, self.local_start = log.log_start, log.local_start
         self.rolls_at: int | None = None
-        self.taken: dict[int, Rule] = {}
+        self.taken: dict[int, RetentionRule] = {}
         self.excess: dict[int, int] = {}
         self.not_copied: set[int] = set()
 
-    def run(self) -> Outcome:
+    def run(self) -> RetentionOutcome:
         if self.limits.is_retained and self.left:
-            self._pass(Rule.START_OFFSET, self._is_below_start)
+            self._pass(RetentionRule.START_OFFSET, self._is_below_start)
             if self.limits.by_limits:
                 self._size_pass()
                 self._time_pass()
-        return Outcome(list(self._verdicts()), self.rolls_at, self.log_start, self.local_start)
+        return RetentionOutcome(list(self._verdicts()), self.rolls_at, self.log_start, self.local_start)
 
     # --- the passes -----------------------------------------------------------------------------------
 
@@ -233,17 +233,17 @@ class _Check:
             excess -= segment.size
             return True
 
-        self._pass(Rule.SIZE, is_too_much)
+        self._pass(RetentionRule.SIZE, is_too_much)
 
     def _time_pass(self) -> None:
         if self.limits.retention_ms >= 0:
-            self._pass(Rule.TIME, lambda segment, _following: self._is_expired(segment))
+            self._pass(RetentionRule.TIME, lambda segment, _following: self._is_expired(segment))
 
     def _is_expired(self, segment: SegmentFacts) -> bool:
         limit = self.limits.retention_ms
         return limit >= 0 and self.now_ms - segment.largest_ms > limit
 
-    def _pass(self, rule: Rule, predicate: _Predicate) -> None:
+    def _pass(self, rule: RetentionRule, predicate: _Predicate) -> None:
         count = 0
         rolls = False
         for at, segment in enumerate(self.left):
@@ -274,7 +274,7 @@ class _Check:
         self.rolls_at = self.log.log_end
         self.left.append(SegmentFacts(self.log.log_end, 0, self.now_ms, TimeSource.MTIME))
 
-    def _take(self, count: int, rule: Rule) -> None:
+    def _take(self, count: int, rule: RetentionRule) -> None:
         if not count:
             return
         self.taken.update({segment.base_offset: rule for segment in self.left[:count]})
@@ -286,7 +286,7 @@ class _Check:
 
     # --- the reasons ----------------------------------------------------------------------------------
 
-    def _verdicts(self) -> Iterator[Verdict]:
+    def _verdicts(self) -> Iterator[RetentionVerdict]:
         segments = self.log.segments
         first_kept = next((one for one in segments if one.base_offset not in self.taken), None)
         goes_ms: int | None = 0
@@ -296,12 +296,14 @@ class _Check:
             excess = self.excess.get(segment.base_offset)
             if segment.base_offset in self.taken:
                 rule = self.taken[segment.base_offset]
-                yield Verdict(segment, Decision.DELETE, rule, upper, is_active, excess, None, self.now_ms)
+                yield RetentionVerdict(
+                    segment, Decision.DELETE, rule, upper, is_active, excess, None, self.now_ms
+                )
                 continue
             goes_ms = self._goes_ms(segment, goes_ms, is_active=is_active)
             rule = self._why_kept(segment, upper, is_first=segment is first_kept, is_active=is_active)
             held_by = first_kept if segment is not first_kept else None
-            yield Verdict(segment, Decision.KEEP, rule, upper, is_active, excess, held_by, goes_ms)
+            yield RetentionVerdict(segment, Decision.KEEP, rule, upper, is_active, excess, held_by, goes_ms)
 
     def _goes_ms(self, segment: SegmentFacts, before_ms: int | None, *, is_active: bool) -> int | None:
         """When this segment and all kept before it have expired."""
@@ -316,20 +318,22 @@ class _Check:
             return None
         return max(before_ms, segment.largest_ms + limit + 1)
 
-    def _why_kept(self, segment: SegmentFacts, upper: int, *, is_first: bool, is_active: bool) -> Rule:
+    def _why_kept(
+        self, segment: SegmentFacts, upper: int, *, is_first: bool, is_active: bool
+    ) -> RetentionRule:
         limits = self.limits
         if not limits.is_retained:
-            return Rule.POLICY
+            return RetentionRule.POLICY
         if is_active and (segment.size == 0 or self.log.log_start >= self.log.log_end):
-            return Rule.ACTIVE
+            return RetentionRule.ACTIVE
         if not limits.by_limits:
-            return Rule.POLICY
+            return RetentionRule.POLICY
         if self.log.high_watermark < upper:
-            return Rule.HIGH_WATERMARK
+            return RetentionRule.HIGH_WATERMARK
         if segment.base_offset in self.not_copied:
-            return Rule.REMOTE
+            return RetentionRule.REMOTE
         if not is_first and self._is_expired(segment):
-            return Rule.AFTER_KEPT
+            return RetentionRule.AFTER_KEPT
         if limits.retention_ms >= 0:
-            return Rule.TIME
-        return Rule.SIZE if limits.retention_bytes >= 0 else Rule.POLICY
+            return RetentionRule.TIME
+        return RetentionRule.SIZE if limits.retention_bytes >= 0 else RetentionRule.POLICY

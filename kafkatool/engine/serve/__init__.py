@@ -1,4 +1,4 @@
-"""`kafkatool serve`: log directories, read by Kafka's own clients.
+"""Serve log directories to Kafka clients, read-only.
 
 catalog      which topics and partitions there are to serve
 partitions   one of them: its offsets, its transactions, and what a fetch gets of it

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from kafkatool.engine.cluster.effective_settings import Origin, Sources
+from kafkatool.engine.cluster.effective_settings import SettingOrigin, Sources
 from kafkatool.engine.cluster.view import TOPIC_RESOURCE
 from kafkatool.engine.directory.locate import Search
 from kafkatool.engine.serve.access import Client
@@ -154,7 +154,7 @@ class Answers(GroupAnswers):
             {
                 "name": one.name,
                 "value": None if one.value is None else one.text,
-                "isDefault": one.origin is Origin.DEFAULT,
+                "isDefault": one.origin is SettingOrigin.DEFAULT,
                 "configSource": _SOURCES.get(one.origin, _SERVER_SOURCE),
             }
             for one in settings.values()
@@ -322,7 +322,7 @@ class Answers(GroupAnswers):
         return {"responses": LazyRows(cast(Rows, request.body["topicData"]), rows)}
 
 
-_SOURCES = {Origin.DEFAULT: _DEFAULT_SOURCE, Origin.TOPIC: _TOPIC_SOURCE}
+_SOURCES = {SettingOrigin.DEFAULT: _DEFAULT_SOURCE, SettingOrigin.TOPIC: _TOPIC_SOURCE}
 
 
 def _wanted_partitions(body: Tree, client: Client) -> Wanted:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.cluster.view import ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
-from kafkatool.engine.directory.selection import Found, Home
+from kafkatool.engine.directory.selection import FoundPartitions, Home
 from kafkatool.engine.serve.partitions import ServedPartition, Serving
 from kafkatool.errors import UsageError
 from kafkatool.format.names import topic_problem
@@ -28,7 +28,7 @@ _STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CatalogChoice:
     """What is served besides ordinary topics, and under which names."""
 
     includes: frozenset[str] = frozenset()
@@ -82,7 +82,9 @@ def is_internal(topic: str) -> bool:
     return decoder_for_topic(topic) is not None
 
 
-def make_catalog(found: Found, choice: Choice, how: Serving, known: Catalog | None = None) -> Catalog:
+def make_catalog(
+    found: FoundPartitions, choice: CatalogChoice, how: Serving, known: Catalog | None = None
+) -> Catalog:
     """Everything that was found and is meant; partitions that `known` has already are taken over."""
     catalog = Catalog()
     metadata = [
@@ -123,7 +125,7 @@ def _place(
     catalog: Catalog,
     home: Home,
     partition: Partition,
-    choice: Choice,
+    choice: CatalogChoice,
     how: Serving,
     placed: dict[str, dict[int, ServedPartition]],
 ) -> ServedPartition | None:

@@ -17,8 +17,8 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.engine.records.stream import Bad, RecordStream, records_of
-from kafkatool.engine.records.subject import Limits, Subject
-from kafkatool.engine.records.visibility import LOG_END, Rule
+from kafkatool.engine.records.subject import ReadLimits, Subject
+from kafkatool.engine.records.visibility import LOG_END, VisibilityRule
 from kafkatool.engine.serve.budget import Account, memory_of
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.schema import Decoder, decode_row
@@ -171,12 +171,12 @@ def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest:
     offsets: Offsets = {}
     for partition, log_dir in partitions:
         named = NamedPartition(partition, None, None)
-        subject = Subject(named, log_dir.path, Limits(), LOG_END)
+        subject = Subject(named, log_dir.path, ReadLimits(), LOG_END)
         try:
             for piece in RecordStream(subject, guest).pieces():
                 if isinstance(piece, Bad):
                     continue
-                rows = np.flatnonzero(piece.judged.rule == Rule.SHOWN)
+                rows = np.flatnonzero(piece.judged.rule == VisibilityRule.SHOWN)
                 for _row, _batch, record in records_of(piece, rows):
                     _apply(offsets, record.key, record.value)
         except (FileNotFoundError, KafkatoolError):

@@ -26,7 +26,7 @@ class NotAllowed(KafkatoolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What one client may take of us."""
 
     frame_bytes: int = 4 << 20
@@ -51,7 +51,7 @@ class Connection:
         advertised: tuple[str, int],
         answers: Answers,
         authentication: Authentication,
-        limits: Limits,
+        limits: ConnectionLimits,
         budget: Budget,
         traffic: Traffic,
     ) -> None:

@@ -9,7 +9,7 @@ from kafkatool.engine.serve.access import Client
 from kafkatool.engine.serve.budget import Account, Budget, memory_of
 from kafkatool.engine.serve.catalog import Catalog
 from kafkatool.engine.serve.committed import Commit, Committed
-from kafkatool.engine.serve.groups import Coordinator, GroupError, GroupState, Join, session_seconds
+from kafkatool.engine.serve.groups import GroupCoordinator, GroupError, GroupState, Join, session_seconds
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.protocol.frames import Request
 from kafkatool.format.schema.layout import Tree
@@ -28,7 +28,7 @@ class GroupAnswers:
     def __init__(self, catalog: Callable[[], Catalog], committed: Committed, budget: Budget) -> None:
         self._catalog = catalog
         self._committed = committed
-        self.groups = Coordinator(kept=Account(budget))
+        self.groups = GroupCoordinator(kept=Account(budget))
 
     def join_group(self, request: Request, client: Client) -> Tree:
         member_id = cast(str, request.body["memberId"])

@@ -90,7 +90,7 @@ class Joined:
 
 
 @dataclass(slots=True)
-class Group:
+class ConsumerGroup:
     group_id: str
     state: GroupState = GroupState.EMPTY
     generation: int = 0
@@ -110,12 +110,12 @@ class Group:
         return {one.join.instance_id: one.member_id for one in self.members.values() if one.join.instance_id}
 
 
-class Coordinator:
+class GroupCoordinator:
     """All groups. One lock for all of them: what is done under it is little."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, kept: Account | None = None) -> None:
         self._clock = clock
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, ConsumerGroup] = {}
         """Those that were heard of last are last."""
         self._kept = kept or Account()
         self._size = 0
@@ -167,19 +167,19 @@ class Coordinator:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
             return self._joined(group, member)
 
-    def _check_presence(self, group: Group, member: Member, is_gone: Callable[[], bool]) -> None:
+    def _check_presence(self, group: ConsumerGroup, member: Member, is_gone: Callable[[], bool]) -> None:
         if is_gone():
             if group.members.get(member.member_id) is member:
                 del group.members[member.member_id]
                 self._after_loss(group)
             raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def _group(self, join: Join) -> Group:
+    def _group(self, join: Join) -> ConsumerGroup:
         if not join.group_id:
             raise GroupError(ErrorCode.INVALID_GROUP_ID)
         if not join.protocols or not join.protocol_type:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        group = self._groups.setdefault(join.group_id, Group(join.group_id))
+        group = self._groups.setdefault(join.group_id, ConsumerGroup(join.group_id))
         self._touch(group)
         self._expire(group)
         others = [one for one in group.members.values() if one.member_id != join.member_id]
@@ -192,7 +192,7 @@ class Coordinator:
 
     # --- memory ---------------------------------------------------------------------------------------
 
-    def _touch(self, group: Group) -> None:
+    def _touch(self, group: ConsumerGroup) -> None:
         """It was heard of just now."""
         group.touched = self._clock()
         self._groups[group.group_id] = self._groups.pop(group.group_id, group)
@@ -243,12 +243,12 @@ class Coordinator:
                 return
             self._drop(oldest)
 
-    def _drop(self, group: Group) -> None:
+    def _drop(self, group: ConsumerGroup) -> None:
         del self._groups[group.group_id]
         self._size -= group.size
         self._kept.resize(self._size)
 
-    def _member(self, group: Group, join: Join) -> Member:
+    def _member(self, group: ConsumerGroup, join: Join) -> Member:
         """The member that joins, new or known."""
         now = self._clock()
         static = group.statics().get(join.instance_id) if join.instance_id else None
@@ -270,18 +270,18 @@ class Coordinator:
             raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return self._add(group, member_id, join)
 
-    def _remember(self, group: Group, member_id: str) -> None:
+    def _remember(self, group: ConsumerGroup, member_id: str) -> None:
         if len(group.pending) >= MOST_PENDING:
             del group.pending[next(iter(group.pending))]
         group.pending[member_id] = self._clock()
 
-    def _add(self, group: Group, member_id: str, join: Join) -> Member:
+    def _add(self, group: ConsumerGroup, member_id: str, join: Join) -> Member:
         if len(group.members) >= MOST_MEMBERS:
             raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         member = group.members[member_id] = Member(member_id, join, self._clock())
         return member
 
-    def _is_settled(self, group: Group, member: Member, join: Join) -> bool:
+    def _is_settled(self, group: ConsumerGroup, member: Member, join: Join) -> bool:
         """A member that asks again, with nothing new, is told again what was settled."""
         if group.state not in (GroupState.SYNCING, GroupState.STABLE):
             return False
@@ -289,7 +289,7 @@ class Coordinator:
         is_old = member.generation == group.generation
         return is_old and not is_leader and member.join.protocols == join.protocols
 
-    def _prepare(self, group: Group) -> None:
+    def _prepare(self, group: ConsumerGroup) -> None:
         now = self._clock()
         was_empty = group.state is GroupState.EMPTY
         group.state = GroupState.PREPARING
@@ -298,7 +298,7 @@ class Coordinator:
         group.not_before = now + INITIAL_DELAY if was_empty else now
         self._changed.notify_all()
 
-    def _complete_if_due(self, group: Group) -> None:
+    def _complete_if_due(self, group: ConsumerGroup) -> None:
         if self._is_stopping:
             raise GroupError(ErrorCode.NOT_COORDINATOR)
         now = self._clock()
@@ -307,7 +307,7 @@ class Coordinator:
         if now >= group.deadline or (_has_all(group) and now >= group.not_before):
             self._complete(group, now)
 
-    def _complete(self, group: Group, now: float) -> None:
+    def _complete(self, group: ConsumerGroup, now: float) -> None:
         for member_id in [one.member_id for one in group.members.values() if not one.is_waiting]:
             del group.members[member_id]
         group.generation += 1
@@ -321,7 +321,7 @@ class Coordinator:
         self._weigh(group.group_id)
         self._changed.notify_all()
 
-    def _joined(self, group: Group, member: Member) -> Joined:
+    def _joined(self, group: ConsumerGroup, member: Member) -> Joined:
         is_leader = member.member_id == group.leader
         return Joined(
             group.generation,
@@ -369,7 +369,7 @@ class Coordinator:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
             return member.assignment
 
-    def _assign(self, group: Group, given: dict[str, bytes]) -> None:
+    def _assign(self, group: ConsumerGroup, given: dict[str, bytes]) -> None:
         known = {name: given.get(name, b"") for name in group.members}
         self._make_room(memory_of(*known.values()), group.group_id)
         for name, assignment in known.items():
@@ -410,14 +410,14 @@ class Coordinator:
                 return
             self._known(group_id, generation, member_id, instance)
 
-    def describe(self, group_id: str) -> Group | None:
+    def describe(self, group_id: str) -> ConsumerGroup | None:
         """A picture of one group."""
         with self._changed:
             group = self._groups.get(group_id)
             if group is None:
                 return None
             self._expire(group)
-            copy = Group(group_id, group.state, group.generation, group.protocol_type, group.protocol)
+            copy = ConsumerGroup(group_id, group.state, group.generation, group.protocol_type, group.protocol)
             copy.members = dict(group.members)
             return copy
 
@@ -428,7 +428,7 @@ class Coordinator:
 
     def _known(
         self, group_id: str, generation: int, member_id: str, instance: str | None
-    ) -> tuple[Group, Member]:
+    ) -> tuple[ConsumerGroup, Member]:
         if self._is_stopping:
             raise GroupError(ErrorCode.NOT_COORDINATOR)
         group = self._groups.get(group_id)
@@ -447,7 +447,7 @@ class Coordinator:
         self._touch(group)
         return group, member
 
-    def _expire(self, group: Group) -> None:
+    def _expire(self, group: ConsumerGroup) -> None:
         """Members that were silent for too long are gone; in a rebalance its own deadline counts."""
         if group.state is GroupState.PREPARING:
             self._complete_if_due(group)
@@ -463,7 +463,7 @@ class Coordinator:
         if silent:
             self._after_loss(group)
 
-    def _after_loss(self, group: Group) -> None:
+    def _after_loss(self, group: ConsumerGroup) -> None:
         if not group.members:
             group.state, group.leader = GroupState.EMPTY, ""
             group.generation += 1
@@ -474,7 +474,7 @@ class Coordinator:
         self._changed.notify_all()
 
 
-def _can_go(group: Group, now: float) -> bool:
+def _can_go(group: ConsumerGroup, now: float) -> bool:
     """Nobody is there, or nobody has said anything for so long that it looks like it."""
     if not group.members:
         return True
@@ -497,11 +497,11 @@ def _size_of_member(member: Member) -> int:
     return _size_of_join(member.join) + memory_of(member.assignment)
 
 
-def _has_all(group: Group) -> bool:
+def _has_all(group: ConsumerGroup) -> bool:
     return all(one.is_waiting for one in group.members.values())
 
 
-def _common_protocol(group: Group) -> str:
+def _common_protocol(group: ConsumerGroup) -> str:
     """The first of the leader's that all the others know too."""
     if not group.members:
         return ""

@@ -35,7 +35,7 @@ from kafkatool.engine.directory.log_dir import (
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.serve.log_files import LogFile, LogFiles
-from kafkatool.engine.serve.segments import FoundBatch, ServedSegment
+from kafkatool.engine.serve.segments import ServedBatch, ServedSegment
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
@@ -74,7 +74,7 @@ class FileSlice(NamedTuple):
     size: int
 
 
-class Fetched(NamedTuple):
+class ServedFetch(NamedTuple):
     """`aborted`: producer ids and first offsets, for readers of committed records."""
 
     records: FileSlice | None
@@ -176,19 +176,19 @@ class ServedPartition:
     def limit(self, state: State, committed: bool) -> int:
         return state.last_stable if committed else state.high_watermark
 
-    def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
+    def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> ServedFetch:
         """Records from an offset on, as a broker would cut them; raise OutOfRangeError, DamagedError."""
         state = self.state()
         if not state.log_start <= offset <= state.log_end:
             raise OutOfRangeError(f"{self.name}: {offset} is not in {state.log_start} to {state.log_end}")
         limit = self.limit(state, committed)
         if offset >= limit:
-            return Fetched(None, [])
+            return ServedFetch(None, [])
         for number in range(max(0, bisect_right(state.bases, offset) - 1), len(state.segments)):
             found = state.segments[number].find(offset)
             if found is not None:
                 return _slice(state, number, found, offset, limit, max_bytes, committed, at_least_one)
-        return Fetched(None, [])
+        return ServedFetch(None, [])
 
     # --- opening --------------------------------------------------------------------------------------
 
@@ -328,16 +328,16 @@ class ServedPartition:
 def _slice(
     state: State,
     number: int,
-    found: FoundBatch,
+    found: ServedBatch,
     offset: int,
     limit: int,
     max_bytes: int,
     committed: bool,
     at_least_one: bool,
-) -> Fetched:
+) -> ServedFetch:
     segment = state.segments[number]
     if found.base_offset >= limit:
-        return Fetched(None, [])
+        return ServedFetch(None, [])
     end = segment.end_of_slice(found.position)
     if limit < state.log_end and number == bisect_right(state.bases, limit) - 1:
         at_limit = segment.find(limit)
@@ -345,14 +345,14 @@ def _slice(
     wanted = max(max_bytes, found.size) if at_least_one else max_bytes
     size = min(end - found.position, wanted)
     if size < found.size:
-        return Fetched(None, [])
+        return ServedFetch(None, [])
     file = segment.file()
     if found.magic < 2:
         size = _one_format(file, found, size)
     aborted: list[tuple[int, int]] = []
     if committed and len(state.aborted):
         aborted = _aborted(state, number, file, offset, found.position + size)
-    return Fetched(FileSlice(file, found.position, size), aborted)
+    return ServedFetch(FileSlice(file, found.position, size), aborted)
 
 
 def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) -> list[tuple[int, int]]:
@@ -366,7 +366,7 @@ def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) ->
     return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]
 
 
-def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
+def _one_format(file: LogFile, found: ServedBatch, size: int) -> int:
     """Of old messages no more than up to where magic 2 begins: one client cannot read both in one answer."""
     size = max(found.size, min(size, _MOST_OLD))
     raw = file.source.read(found.position, size)

@@ -25,7 +25,7 @@ _MAX_INT32 = (1 << 31) - 1
 _LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
 
 
-class FoundBatch(NamedTuple):
+class ServedBatch(NamedTuple):
     position: int
     size: int
     base_offset: int
@@ -81,7 +81,7 @@ class ServedSegment:
     def index(self, file: LogFile) -> OffsetIndex:
         return self._own_index or file.load_index()
 
-    def find(self, offset: int) -> FoundBatch | None:
+    def find(self, offset: int) -> ServedBatch | None:
         """The first batch that ends at or behind an offset; None where there is none.
 
         Raises DamagedError where damage lies before it and is not to be skipped.
@@ -128,7 +128,7 @@ class ServedSegment:
             return self.next_offset
         return header.last_offset + 1
 
-    def _find(self, offset: int) -> FoundBatch | None:
+    def _find(self, offset: int) -> ServedBatch | None:
         file = self.file()
         start, most = self._start(file, offset)
         passed: Gap | None = None
@@ -156,7 +156,7 @@ class ServedSegment:
             return 0, self.base_offset + _MAX_INT32
         return entry[1], entry[0] + self.base_offset
 
-    def _chain(self, file: LogFile, position: int) -> Iterator[FoundBatch | Gap]:
+    def _chain(self, file: LogFile, position: int) -> Iterator[ServedBatch | Gap]:
         """Header after header, and the damage between them, unless that is to be skipped."""
         while position < self.end:
             gap = self._gap_at(position)
@@ -171,7 +171,7 @@ class ServedSegment:
                     raise _Astray
                 return
             first = header.base_offset if isinstance(header, BatchHeader) else header.offset
-            yield FoundBatch(position, header.size, first, header.last_offset, header.magic)
+            yield ServedBatch(position, header.size, first, header.last_offset, header.magic)
             position += header.size
 
     def _gap_at(self, position: int) -> Gap | None:

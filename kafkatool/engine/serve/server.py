@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from kafkatool.engine.serve.answers import Answers
 from kafkatool.engine.serve.budget import OF_CONNECTION, OF_TLS_CONNECTION, NoRoom
 from kafkatool.engine.serve.channels import Channel, ConnectionEnded, TlsChannel
-from kafkatool.engine.serve.connections import Connection, Limits
+from kafkatool.engine.serve.connections import Connection, ConnectionLimits
 from kafkatool.engine.serve.sasl import Authentication
-from kafkatool.engine.serve.traffic import Tally, Totals, Traffic
+from kafkatool.engine.serve.traffic import Totals, Traffic, TrafficTally
 from kafkatool.errors import KafkatoolError
 
 _STACK = 512 << 10
@@ -52,7 +52,7 @@ class Settings:
     advertise: Address | None = None
     tls: ssl.SSLContext | None = None
     authentication: Authentication = field(default_factory=Authentication)
-    limits: Limits = field(default_factory=Limits)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     uses_sendfile: bool = True
 
 
@@ -65,7 +65,7 @@ class Server:
         self._answers = answers
         self._say = say
         self._detail = detail
-        self._tally = Tally()
+        self._tally = TrafficTally()
         self._budget = answers.budget
         self._told_of_memory_at = -_TELL_AGAIN_SECONDS
         self._by_host: Counter[str] = Counter()

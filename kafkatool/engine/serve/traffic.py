@@ -50,7 +50,7 @@ class Totals:
         return self.traffic.by_sendfile + self.traffic.by_copy
 
 
-class Tally:
+class TrafficTally:
     """The connections that are open, and the sums of those that were."""
 
     def __init__(self) -> None:

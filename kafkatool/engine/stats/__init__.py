@@ -1,1 +1,1 @@
-"""Numbers about logs: sizes, rates, codecs, keys, and what another codec would save."""
+"""Count batches, records, codecs and keys, and try other codecs."""

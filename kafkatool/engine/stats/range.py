@@ -21,7 +21,7 @@ from kafkatool.format.legacy import LegacyHeader
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
-class Choice:
+class RangeChoice:
     """What is known of the rows of a table of batches, besides their headers."""
 
     def __init__(self, wanted: Range, rows: int, *, is_deep: bool) -> None:

@@ -17,7 +17,7 @@ MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CodecChoice:
     """A codec, at a level of its own or Kafka's default."""
 
     codec: Codec
@@ -32,7 +32,7 @@ class Choice:
 class WhatIf:
     """What the batches of the sample come to with one choice."""
 
-    choice: Choice
+    choice: CodecChoice
     batches: int = 0
     stored: int = 0
     """Bytes of the batches as they are."""
@@ -46,7 +46,7 @@ class WhatIf:
 
 def what_if(
     places: Sequence[tuple[str, int, int]],
-    choices: Sequence[Choice],
+    choices: Sequence[CodecChoice],
     guest: Guest,
     clock: Callable[[], float],
 ) -> list[WhatIf]:

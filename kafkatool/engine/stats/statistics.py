@@ -45,7 +45,7 @@ _LIVE = (SegmentState.ACTIVE, SegmentState.CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class StatsRequest:
     """What to add up, and how."""
 
     now_ms: int
@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class CountedLog:
     """One file to read, and where it belongs."""
 
     partition: Partition
@@ -80,19 +80,19 @@ class Log:
 
 
 @dataclass(slots=True)
-class Group:
+class StatsGroup:
     """What a row is about, and its numbers. `by` is None for everything together."""
 
     by: By | None
     stats: Stats
-    log: Log | None = None
+    log: CountedLog | None = None
     """The first of its logs."""
     files: int = 0
     partitions: int = 0
 
 
 @dataclass(slots=True)
-class Summary:
+class StatsSummary:
     """What went wrong on the way."""
 
     failures: list[str] = field(default_factory=list)
@@ -113,9 +113,9 @@ class Statistics:
     def __init__(self, targets: list[Target], guest: Guest, wanted: Range = EVERYWHERE) -> None:
         """List what there is to read; raises KafkatoolError where a target cannot be listed."""
         self.wanted = wanted
-        self.summary = Summary()
-        self._total = Group(None, Stats())
-        self._open: Group | None = None
+        self.summary = StatsSummary()
+        self._total = StatsGroup(None, Stats())
+        self._open: StatsGroup | None = None
         self.guest = guest
         found = {real_path(log.path): log for log in self._find(targets)}
         self.has_logs = bool(found)
@@ -143,7 +143,7 @@ class Statistics:
 
     # --- what there is ------------------------------------------------------------------------------------
 
-    def _find(self, targets: list[Target]) -> Iterator[Log]:
+    def _find(self, targets: list[Target]) -> Iterator[CountedLog]:
         problems: list[Problem] = []
         named: list[FileTarget] = []
         log_dirs = [read_log_dir(t.path, self.guest) for t in targets if isinstance(t, LogDirTarget)]
@@ -167,19 +167,19 @@ class Statistics:
     # --- the survey ---------------------------------------------------------------------------------------
 
     def groups(
-        self, request: Request, pool: Workers, advance: Callable[[int], None] = lambda size: None
-    ) -> Iterator[Group]:
+        self, request: StatsRequest, pool: Workers, advance: Callable[[int], None] = lambda size: None
+    ) -> Iterator[StatsGroup]:
         """The groups asked for, in order, and the total; the summary is complete when this ends."""
         results = self._counted(survey(self._tasks(request, pool, advance), pool, advance))
-        total = self._total = Group(None, _empty(request))
+        total = self._total = StatsGroup(None, _empty(request))
         for _topic, of_topic in groupby(results, lambda found: found[0].topic_name):
-            topic = Group(By.TOPIC, _empty(request))
+            topic = StatsGroup(By.TOPIC, _empty(request))
             for _partition, of_partition in groupby(of_topic, lambda found: found[0].order):
-                partition = self._open = Group(By.PARTITION, _empty(request), partitions=1)
+                partition = self._open = StatsGroup(By.PARTITION, _empty(request), partitions=1)
                 for log, found in of_partition:
                     files = int(self._counts(found.stats))
                     if request.by is By.FILE and files:
-                        yield Group(By.FILE, found.stats, log, files=1, partitions=1)
+                        yield StatsGroup(By.FILE, found.stats, log, files=1, partitions=1)
                     _put(partition, log, found.stats, files=files, follows=True)
                 partition.partitions = min(1, partition.files)
                 if request.by is By.PARTITION and partition.files:
@@ -201,14 +201,14 @@ class Statistics:
         """Whether a log is told of: of a range, only if something in it is there, or damaged."""
         return self.wanted.is_open or bool(stats.batches or stats.damages.classes)
 
-    def so_far(self) -> Group:
+    def so_far(self) -> StatsGroup:
         """What everything comes to that was read before `groups` was interrupted."""
         if self._open is not None:
             _put(self._total, self._open.log, self._open.stats, files=self._open.files, partitions=1)
         return self._total
 
     def _tasks(
-        self, request: Request, pool: Workers, advance: Callable[[int], None] = lambda size: None
+        self, request: StatsRequest, pool: Workers, advance: Callable[[int], None] = lambda size: None
     ) -> Iterator[Task[int, LogStats]]:
         guest, left = self.guest.one_of(pool.count), self.size
         for number, log in enumerate(self.logs):
@@ -222,7 +222,7 @@ class Statistics:
             advance(start)
             yield Task(number, job, self._splits(log, split_size, pool.count, start))
 
-    def _start(self, log: Log) -> int:
+    def _start(self, log: CountedLog) -> int:
         """The position from which on everything wanted is found, as far as indexes help."""
         if self.wanted.from_offset is None and self.wanted.from_ms is None:
             return 0
@@ -232,13 +232,13 @@ class Statistics:
         except (FileNotFoundError, KafkatoolError):
             return 0  # who walks it meets the same, and tells it
 
-    def _splits(self, log: Log, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
+    def _splits(self, log: CountedLog, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()
         if log.size - start > split_size and jobs > 1:
             positions = read_claims(log.path, log.size, self.guest).positions
         return cut(log.path, log.size, positions, split_size, start)
 
-    def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[Log, LogStats]]:
+    def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[CountedLog, LogStats]]:
         summary = self.summary
         for number, found in results:
             log = self.logs[number]
@@ -254,19 +254,25 @@ class Statistics:
                 summary.worst = max(summary.worst or worst, worst)
             yield log, found
 
-    def sample_of(self, group: Group) -> list[tuple[str, int, int]]:
+    def sample_of(self, group: StatsGroup) -> list[tuple[str, int, int]]:
         """Path, position and size of the batches in the sample of a group."""
         group.stats.settle()
         rows = [] if not group.stats.sample.columns else group.stats.sample.columns[0].tolist()
         return [(self.logs[number].path, position, size) for number, position, size in rows]
 
 
-def _empty(request: Request) -> Stats:
+def _empty(request: StatsRequest) -> Stats:
     return Stats(Deep() if request.deep else None)
 
 
 def _put(
-    group: Group, log: Log | None, stats: Stats, *, files: int, partitions: int = 0, follows: bool = False
+    group: StatsGroup,
+    log: CountedLog | None,
+    stats: Stats,
+    *,
+    files: int,
+    partitions: int = 0,
+    follows: bool = False,
 ) -> None:
     group.stats.join(stats, follows=follows)
     group.log = group.log or log
@@ -274,7 +280,7 @@ def _put(
     group.partitions += partitions
 
 
-def _logs_in(wanted: Range, logs: list[Log]) -> Iterator[Log]:
+def _logs_in(wanted: Range, logs: list[CountedLog]) -> Iterator[CountedLog]:
     """Without those outside of the wanted offsets, by the names of the segments of each partition."""
     for _order, of_partition in groupby(logs, lambda log: log.order):
         some = list(of_partition)
@@ -284,24 +290,24 @@ def _logs_in(wanted: Range, logs: list[Log]) -> Iterator[Log]:
                 yield log
 
 
-def _named_logs(partition: Partition) -> Iterator[Log]:
+def _named_logs(partition: Partition) -> Iterator[CountedLog]:
     """Files that were named themselves count whatever their state."""
     for segment in partition.segments:
         if segment.log is not None:
             yield _log(partition, segment)
     for entry in partition.other_files:
         if entry.kind in LOGS:
-            yield Log(partition, entry.path, entry.size, is_active=False)
+            yield CountedLog(partition, entry.path, entry.size, is_active=False)
 
 
-def _live_logs(partition: Partition) -> Iterator[Log]:
+def _live_logs(partition: Partition) -> Iterator[CountedLog]:
     for segment in partition.segments:
         if segment.log is not None and segment.state in _LIVE:
             yield _log(partition, segment)
 
 
-def _log(partition: Partition, segment: Segment) -> Log:
+def _log(partition: Partition, segment: Segment) -> CountedLog:
     assert segment.log is not None
     is_active, has_index = segment.state is SegmentState.ACTIVE, segment.file(kinds.OFFSET_INDEX) is not None
     log, base = segment.log, segment.base_offset
-    return Log(partition, log.path, log.size, is_active, has_index, base)
+    return CountedLog(partition, log.path, log.size, is_active, has_index, base)

@@ -16,12 +16,12 @@ import numpy as np
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.range_columns import Mask, Numbers
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.stats.facts import CODECS, Deep, Records, Stats
-from kafkatool.engine.stats.range import Choice
+from kafkatool.engine.stats.range import RangeChoice
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import (
     CODEC_MASK,
@@ -82,7 +82,7 @@ class StatsJob:
         guest = replace(self.guest)  # a worker counts its own errors
         try:
             with open_source(split.path, guest) as source:
-                _Walk(self, split, source, found, is_fresh=before is None).run()
+                _StatsWalk(self, split, source, found, is_fresh=before is None).run()
                 found.changed = found.changed or source.look_again()
         except FileNotFoundError:
             found.vanished, found.done, found.stop = True, True, split.end
@@ -113,7 +113,7 @@ class StatsJob:
         return result.stop
 
 
-class _Walk:
+class _StatsWalk:
     def __init__(
         self,
         job: StatsJob,
@@ -133,7 +133,7 @@ class _Walk:
         self.end = min(split.end, self.size)
         self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
         self.rows = 0
-        self.choice = None if job.wanted.is_open else Choice(job.wanted, ROWS, is_deep=job.deep)
+        self.choice = None if job.wanted.is_open else RangeChoice(job.wanted, ROWS, is_deep=job.deep)
         self.decoder = RecordDecoder(job.max_batch_size) if job.deep else None
         self.piece_of = self.piece_end = -1
 
@@ -317,7 +317,7 @@ class _Walk:
             found.is_behind = found.is_behind or (isinstance(item, Batch) and wanted.is_behind(item))
             if item.position >= self.end or found.is_behind:
                 break
-            if isinstance(item, Run):
+            if isinstance(item, BatchRun):
                 self._run(item, skip=skip)
             elif isinstance(item, Damage):
                 self._damage(item)
@@ -329,7 +329,7 @@ class _Walk:
         found.stop = max(found.stop, self.end)
         found.unreadable_blocks = sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
 
-    def _run(self, run: Run, *, skip: bool) -> None:
+    def _run(self, run: BatchRun, *, skip: bool) -> None:
         at = run.start + (read_header(run.window, run.start).size if skip else 0)
         if at < run.end:
             self._take(run.window, at, run.end, run.position + at - run.start)

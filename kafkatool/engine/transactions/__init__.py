@@ -1,1 +1,1 @@
-"""Transactions that a log leaves open: who began them, how they end, and whether anybody has to act."""
+"""Judge the transactions that a log leaves open: how they end, and whether anybody has to act."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.broker.producer_state import read_marker
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
@@ -102,7 +102,7 @@ def _ends_in(
 
 
 def _batches_of(
-    item: Run | Batch, producers: frozenset[int]
+    item: BatchRun | Batch, producers: frozenset[int]
 ) -> Iterator[tuple[BatchHeader, bytes | memoryview]]:
     """The transactional batches of these producers."""
     if isinstance(item, Batch):

@@ -8,7 +8,7 @@ import numpy as np
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import SegmentLog
-from kafkatool.engine.batches.scan import Batch, Run, scan_runs
+from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
@@ -90,7 +90,7 @@ _Placed = tuple[int, BatchHeader, bytes | memoryview]
 """A batch and its position."""
 
 
-def _of_producers(item: Run | Batch, known: int) -> tuple[int, list[_Placed]]:
+def _of_producers(item: BatchRun | Batch, known: int) -> tuple[int, list[_Placed]]:
     """The last offset, and the batches of producers with ids that reach to offset `known`."""
     if isinstance(item, Batch):
         header, last = item.header, item.header.last_offset

@@ -99,11 +99,11 @@ def judge_transaction(
 ) -> JudgedTransaction:
     """What becomes of an open transaction, at a moment."""
     owner = known.ids.get(one.producer_id)
-    verdict = _Judge(one, owner, known, now_ms)
+    verdict = _TransactionJudge(one, owner, known, now_ms)
     return verdict.by_its_coordinator() or verdict.by_its_end(ends)
 
 
-class _Judge:
+class _TransactionJudge:
     """One transaction on its way to a verdict."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Check every batch, and every promise that the files of a log directory make about each other.
+"""Check every batch, and what the files of a log directory promise about each other.
 
 A `Finding` is damage with its place, what other replicas have, and the command to run next.
 """

@@ -57,7 +57,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Summary:
+class VerifySummary:
     """What was checked, and how it ended."""
 
     partitions: int = 0

@@ -10,19 +10,19 @@ from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment, SegmentState
 from kafkatool.engine.verify.finding import A_LOG
 from kafkatool.engine.verify.log_dir import DirProblem
-from kafkatool.engine.verify.place import Place
+from kafkatool.engine.verify.place import CheckedPlace
 from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format import kinds
 
 
-def excused(place: Place, damage: Damage, why: str) -> Damage:
+def excused(place: CheckedPlace, damage: Damage, why: str) -> Damage:
     """A note instead, where a running broker is about to change it."""
     if not place.is_live:
         return damage
     return replace(damage, severity=Severity.NOTE, message=f"{damage.message}; {why}")
 
 
-def topic_id_problems(place: Place) -> Iterator[DirProblem]:
+def topic_id_problems(place: CheckedPlace) -> Iterator[DirProblem]:
     """A partition of a topic that the cluster does not know."""
     partition, view = place.partition, place.view
     if view is None or not (view.is_known and view.is_complete) or place.key is None:
@@ -41,7 +41,7 @@ def topic_id_problems(place: Place) -> Iterator[DirProblem]:
     yield DirProblem(path, damage)
 
 
-def leftover_problems(place: Place) -> Iterator[DirProblem]:
+def leftover_problems(place: CheckedPlace) -> Iterator[DirProblem]:
     """Files that a broker resolves at its next start."""
     for segment in place.partition.segments:
         if segment.state is SegmentState.ORPHAN:

@@ -23,7 +23,7 @@ from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.leftovers import excused, leftover_problems, topic_id_problems
 from kafkatool.engine.verify.log_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import Place, place_finding, was_replaced
+from kafkatool.engine.verify.place import CheckedPlace, place_finding, was_replaced
 from kafkatool.engine.verify.producers import Trail, join_aborted, join_trails
 from kafkatool.engine.verify.side_files import (
     epoch_file_problems,
@@ -40,13 +40,13 @@ from kafkatool.format.names import FileState
 
 
 def partition_findings(
-    place: Place, logs: dict[int, LogFacts], sampled: dict[int, list[LogFacts]], guest: Guest
+    place: CheckedPlace, logs: dict[int, LogFacts], sampled: dict[int, list[LogFacts]], guest: Guest
 ) -> Iterator[tuple[int | None, Finding]]:
     """Everything that is wrong with a partition, with the number of the log that it concerns, if one.
 
     `logs` are the facts of whole logs by number; `sampled` those of parts, where only parts were read.
     """
-    judge = _Judge(place, logs, guest)
+    judge = _PartitionJudge(place, logs, guest)
     if place.is_live:
         # A broker that cleans or deletes takes files away under us: what was read of two is no contradiction.
         for at, segment in enumerate(place.logs):
@@ -68,8 +68,8 @@ _UNKNOWN_SIZE = 1 << 31  # of a log: no position in an index reaches it
 _Numbered = Iterator[tuple[int | None, Finding]]
 
 
-class _Judge:
-    def __init__(self, place: Place, logs: dict[int, LogFacts], guest: Guest) -> None:
+class _PartitionJudge:
+    def __init__(self, place: CheckedPlace, logs: dict[int, LogFacts], guest: Guest) -> None:
         self.place = place
         self.logs = logs
         self.guest = guest

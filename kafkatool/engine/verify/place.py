@@ -30,7 +30,7 @@ _SNAPSHOTS = (kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 
 
 @dataclass(slots=True)
-class Place:
+class CheckedPlace:
     """A partition directory and what is known about it from elsewhere."""
 
     partition: Partition
@@ -92,7 +92,9 @@ class Place:
         return floor >= 0 and segment.base_offset < self.bases[floor]
 
 
-def place_finding(place: Place | None, file: str, damage: Damage, segment: Segment | None = None) -> Finding:
+def place_finding(
+    place: CheckedPlace | None, file: str, damage: Damage, segment: Segment | None = None
+) -> Finding:
     """A finding with everything that is known about its place."""
     if place is None:
         return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file))

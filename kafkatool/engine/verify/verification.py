@@ -32,9 +32,9 @@ from kafkatool.engine.files.object_storage import absolute_path, is_directory, l
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
-from kafkatool.engine.verify.finding import Finding, Summary
+from kafkatool.engine.verify.finding import Finding, VerifySummary
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, Place, place_finding
+from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace, place_finding
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
@@ -51,7 +51,7 @@ _Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class VerifyRequest:
     """What to check, and how."""
 
     deep: bool = False
@@ -67,9 +67,9 @@ class Request:
 class Verification:
     """One run: `findings` yields what is wrong, `summary` says what was done."""
 
-    def __init__(self, targets: list[Target], request: Request, scrub: Scrub | None = None) -> None:
+    def __init__(self, targets: list[Target], request: VerifyRequest, scrub: Scrub | None = None) -> None:
         """List what is there to check; raises KafkatoolError where a target cannot be listed."""
-        self.summary = Summary(sample=request.sample)
+        self.summary = VerifySummary(sample=request.sample)
         self._request = request
         self._scrub = scrub
         self._known: dict[_Key, LogFacts] = {}
@@ -93,7 +93,7 @@ class Verification:
 
     # --- what there is ------------------------------------------------------------------------------------
 
-    def _find_places(self, targets: list[Target]) -> Iterator[Place]:
+    def _find_places(self, targets: list[Target]) -> Iterator[CheckedPlace]:
         from kafkatool.engine.verify.log_dir import read_checkpoint
 
         guest = self._request.guest
@@ -120,7 +120,7 @@ class Verification:
             elif isinstance(target, FileTarget):
                 named.append(target)
         for partition in read_files(with_logs(named), problems):
-            place = Place(partition, is_partial=True)
+            place = CheckedPlace(partition, is_partial=True)
             self.summary.side_files += len(place.side_files)
             yield place
         tell_problems(problems, self.summary.notes, self.summary.failures)
@@ -138,10 +138,10 @@ class Verification:
         log_dir: LogDir,
         view: ClusterView | None,
         cleaner: dict[tuple[str, int], int],
-    ) -> Place:
-        return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
+    ) -> CheckedPlace:
+        return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
 
-    def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> Place:
+    def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> CheckedPlace:
         """A partition that was named itself; what its log directory says of it counts too."""
         from kafkatool.engine.verify.log_dir import read_checkpoint
 
@@ -150,7 +150,7 @@ class Verification:
         parent = os.path.dirname(absolute_path(path))
         log_dir = _top_of(parent, guest)
         cleaner = {} if log_dir is None else read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
-        return Place(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
+        return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
 
     def _cluster_view(self, targets: list[Target]) -> ClusterView | None:
         guest = self._request.guest
@@ -197,7 +197,7 @@ class Verification:
 
     def _walked(
         self, pool: Workers, advance: Callable[[int], None]
-    ) -> Iterator[tuple[int, Place, dict[int, list[LogFacts]]]]:
+    ) -> Iterator[tuple[int, CheckedPlace, dict[int, list[LogFacts]]]]:
         """Every place with the facts of those of its logs that were read, in order."""
         results = survey(self._tasks(pool, advance), pool, advance)
         pending = next(results, None)
@@ -244,7 +244,7 @@ class Verification:
                     yield Task((number, at), job, splits)
                     import kafkatool.engine.verify.partition  # noqa: F401  # now that others are at work
 
-    def _job(self, _place: Place, segment: Segment, guest: Guest) -> LogJob:
+    def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
             None if segment.state is SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
@@ -266,7 +266,7 @@ class Verification:
         return self._request.split_size or shrinking_size(left, jobs)
 
     def _splits(
-        self, path: str, size: int, split_size: int, place: Place, advance: Callable[[int], None]
+        self, path: str, size: int, split_size: int, place: CheckedPlace, advance: Callable[[int], None]
     ) -> Iterator[tuple[Split, ...]]:
         """The splits of one log: all of them as one task, or each that is in the sample by itself."""
         share = self._request.sample
@@ -286,7 +286,7 @@ class Verification:
 
     # --- what it means ------------------------------------------------------------------------------------
 
-    def _judge(self, number: int, place: Place, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
+    def _judge(self, number: int, place: CheckedPlace, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
         from kafkatool.engine.verify.partition import partition_findings
 
         logs: dict[int, LogFacts] = {}
@@ -336,7 +336,7 @@ class Verification:
                 at_ms = None if self._scrub is None else self._scrub.verified_at_ms(segment.log.path)
                 yield place.partition, segment, at_ms
 
-    def _remember(self, number: int, place: Place, at: int, facts: LogFacts) -> None:
+    def _remember(self, number: int, place: CheckedPlace, at: int, facts: LogFacts) -> None:
         """At once, so that an interrupted run does not lose it; forgotten again if a finding concerns it."""
         if self._scrub is None or self._request.sample is not None:
             return

@@ -25,7 +25,7 @@ _UNKNOWN_FRAME = (
 )
 
 
-class Entry(NamedTuple):
+class FramedEntry(NamedTuple):
     message: Message
     version: int
     value: Tree
@@ -44,7 +44,7 @@ class Framed:
         message = self._by_key.get(api_key)
         return message if message and message.known_to(release) else None
 
-    def read(self, release: Release, value: bytes | None, *, lenient: bool = False) -> Entry:
+    def read(self, release: Release, value: bytes | None, *, lenient: bool = False) -> FramedEntry:
         """Decode as this release does, or raise Unreadable; `lenient` allows bytes behind the fields."""
         frame, at = _read_short(value, 0, "frame version")
         assert value is not None
@@ -63,7 +63,7 @@ class Framed:
             raise FieldUnreadable(error.at, text, error.reason) from None
         if at < len(value) and not lenient:
             raise Unreadable(at, f"Found {len(value) - at} byte(s) of garbage after {api_key}")
-        return Entry(message, version, tree, len(value) - at)
+        return FramedEntry(message, version, tree, len(value) - at)
 
     def encode(
         self, name: str, version: int, key: Tree | None, value: Tree | None, release: Release = NEWEST
@@ -104,7 +104,7 @@ class FieldUnreadable(Unreadable):
         return f"{self.reason}: {self.cause}"
 
 
-def _row(entry: Entry, release: Release) -> Tree:
+def _row(entry: FramedEntry, release: Release) -> Tree:
     row: Tree = {
         "type": entry.message.name,
         "version": entry.version,

@@ -65,7 +65,7 @@ class LazyRows(Generic[_Item]):
         return map(self._make, self._items)
 
 
-class _Output:
+class _FieldOutput:
     """Bytes that lie together are one piece; slices are handed on as they are."""
 
     def __init__(self, front: bytes, claim: Claim) -> None:
@@ -95,7 +95,7 @@ def write_struct(layout: Layout, tree: Tree) -> bytes:
 
 def write_pieces(layout: Layout, tree: Tree, front: bytes = b"", claim: Claim = claim_nothing) -> list[Piece]:
     """The same in pieces, behind `front`: a field of kind `records` may be a Slice, handed on as it is."""
-    out = _Output(front, claim)
+    out = _FieldOutput(front, claim)
     try:
         _write(layout, tree, out)
     except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
@@ -103,7 +103,7 @@ def write_pieces(layout: Layout, tree: Tree, front: bytes = b"", claim: Claim = 
     return out.finish()
 
 
-def _write(layout: Layout, tree: Tree, out: _Output) -> None:
+def _write(layout: Layout, tree: Tree, out: _FieldOutput) -> None:
     for slot in layout.positional:
         _write_slot(slot, tree.get(slot.name, slot.default), layout.flexible, out)
     if layout.flexible:
@@ -116,7 +116,7 @@ def _write_tags(layout: Layout, tree: Tree) -> bytes:
     for tag, slot in layout.tagged.items():
         value = tree.get(slot.name, slot.default)
         if value != slot.default:
-            body = _Output(b"", claim_nothing)
+            body = _FieldOutput(b"", claim_nothing)
             _write_slot(slot, value, True, body, in_tag=True)
             bodies.append((tag, bytes(body.held)))
     unknown = cast(Iterable[Tree], tree.get(UNKNOWN_TAGS, ()))
@@ -126,7 +126,7 @@ def _write_tags(layout: Layout, tree: Tree) -> bytes:
     return write_uvarint(len(parts)) + b"".join(parts)
 
 
-def _write_slot(slot: Slot, value: object, flexible: bool, out: _Output, in_tag: bool = False) -> None:
+def _write_slot(slot: Slot, value: object, flexible: bool, out: _FieldOutput, in_tag: bool = False) -> None:
     field = slot.field
     if field.array:
         values = cast("Collection[object] | None", value)
@@ -144,7 +144,7 @@ def _write_slot(slot: Slot, value: object, flexible: bool, out: _Output, in_tag:
     _write_value(slot, value, flexible, out)
 
 
-def _write_value(slot: Slot, value: object, flexible: bool, out: _Output) -> None:
+def _write_value(slot: Slot, value: object, flexible: bool, out: _FieldOutput) -> None:
     kind = slot.field.kind
     if slot.layout:
         _write(slot.layout, cast(Tree, value), out)

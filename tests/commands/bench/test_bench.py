@@ -143,7 +143,7 @@ def test_a_tenth_of_the_volume_stays_free(tmp_path: Path) -> None:
     done = run("bench", "append", *QUICK, "--num-records", str(10**15), str(tmp_path / "b"))
     assert done.exit_code == 5
     assert b"a tenth of the volume stays free" in done.stderr
-    place = bench_place.Place(str(tmp_path), made=False)
+    place = bench_place.BenchPlace(str(tmp_path), made=False)
     volume = os.statvfs(tmp_path)
     assert place.room() < volume.f_bavail * volume.f_frsize
 

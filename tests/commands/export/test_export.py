@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafkatool.commands.rows.batches import Place
+from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
@@ -49,7 +49,7 @@ def parquet_rows(*paths: Path) -> list[dict[str, Any]]:
 def reference_rows(directory: Path) -> Iterator[dict[str, Any]]:
     """What the reference decoder says of every good batch."""
     for path in sorted(directory.glob("*.log")):
-        place = Place.of(str(path), Guest())
+        place = LogPlace.of(str(path), Guest())
         for batch in walk(path)[0]:
             if not batch.is_valid or batch.data is None:
                 continue

@@ -8,7 +8,7 @@ import pytest
 
 from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import visible_row
-from kafkatool.commands.rows.batches import Place
+from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.commands.screen.render import BytesFormat, ndjson
 from kafkatool.engine.records.stream import Bad, RecordStream, records_of
 from kafkatool.format.batch import NewRecord
@@ -25,7 +25,7 @@ def _compare(directory: Path, how: BytesFormat) -> int:
         if isinstance(piece, Bad):
             continue
         rows = piece.columns.batch.argsort(kind="stable")
-        place = Place.of(piece.log.path, GUEST)
+        place = LogPlace.of(piece.log.path, GUEST)
         lines = quick.text(place, piece, records_of(piece, rows)).decode().split("\n")
         wanted = [
             ndjson(visible_row(place, piece, row, batch, record), how)

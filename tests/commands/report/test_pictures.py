@@ -15,7 +15,7 @@ from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment, read_partition
 from kafkatool.engine.jobs.sketches import HOUR_MS, Timeline
 from kafkatool.engine.report.trouble import MOST_FINDINGS, DamageMap, Trouble
-from kafkatool.engine.retention.rules import Decision, Rule, SegmentFacts, Verdict
+from kafkatool.engine.retention.rules import Decision, RetentionRule, RetentionVerdict, SegmentFacts
 from kafkatool.engine.verify.finding import Finding
 
 DAY_MS = 86_400_000
@@ -75,13 +75,15 @@ def test_however_many_findings_only_the_first_are_kept_and_all_are_counted() -> 
     assert (trouble.total, len(trouble.kept), trouble.worst) == (1001, MOST_FINDINGS + 1, worst)
 
 
-def _verdicts(count: int, each_ms: int) -> list[Verdict]:
+def _verdicts(count: int, each_ms: int) -> list[RetentionVerdict]:
     segments = [
         SegmentFacts(at, 10, START_MS + (at + 1) * each_ms, first_ms=START_MS + at * each_ms)
         for at in range(count)
     ]
     return [
-        Verdict(one, Decision.KEEP, Rule.TIME, one.base_offset + 1, is_active=one is segments[-1])
+        RetentionVerdict(
+            one, Decision.KEEP, RetentionRule.TIME, one.base_offset + 1, is_active=one is segments[-1]
+        )
         for one in segments
     ]
 

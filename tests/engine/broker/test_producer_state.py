@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkatool.engine.broker.producer_state import (
+    AppendOrigin,
     EndMarker,
-    Origin,
     ProducerStates,
     StateBatch,
     read_marker,
@@ -61,7 +61,9 @@ def states(*batches: StateBatch) -> ProducerStates:
     return known
 
 
-def offer(known: ProducerStates, one: StateBatch, origin: Origin = Origin.CLIENT, version: int = 0) -> None:
+def offer(
+    known: ProducerStates, one: StateBatch, origin: AppendOrigin = AppendOrigin.CLIENT, version: int = 0
+) -> None:
     list(known.apply(known.prepare([one], origin, version)))
 
 
@@ -77,13 +79,13 @@ def test_sequences_go_on_and_begin_again_at_zero_behind_the_largest() -> None:
 def test_the_last_five_batches_are_known_again_and_the_sixth_is_out_of_order() -> None:
     known = states(*(batch(at, at) for at in range(6)))
     for at in range(1, 6):
-        sent = known.prepare([batch(99, at)], Origin.CLIENT).duplicate
+        sent = known.prepare([batch(99, at)], AppendOrigin.CLIENT).duplicate
         assert sent is not None
         assert (sent.first_offset, sent.last_offset) == (at, at)
     with pytest.raises(OutOfOrderSequence):
-        known.prepare([batch(99, 0)], Origin.CLIENT)
+        known.prepare([batch(99, 0)], AppendOrigin.CLIENT)
     # A follower takes what its leader has taken.
-    assert known.prepare([batch(99, 0)], Origin.REPLICATION).duplicate is None
+    assert known.prepare([batch(99, 0)], AppendOrigin.REPLICATION).duplicate is None
 
 
 def test_a_producer_nobody_knows_may_begin_anywhere_and_a_new_epoch_only_at_zero() -> None:
@@ -94,14 +96,14 @@ def test_a_producer_nobody_knows_may_begin_anywhere_and_a_new_epoch_only_at_zero
     offer(known, batch(1, 0, epoch=1))
     with pytest.raises(InvalidProducerEpoch):
         offer(known, batch(2, 18))
-    offer(known, batch(2, 18), Origin.REPLICATION)
+    offer(known, batch(2, 18), AppendOrigin.REPLICATION)
 
 
 def test_a_refused_batch_changes_nothing() -> None:
     known = states(transactional(0))
     before = known.rows()
     with pytest.raises(InvalidTxnState):
-        known.prepare([transactional(1, 1), batch(2, 2)], Origin.CLIENT)
+        known.prepare([transactional(1, 1), batch(2, 2)], AppendOrigin.CLIENT)
     assert known.rows() == before
 
 
@@ -122,16 +124,16 @@ def test_a_decided_transaction_is_unstable_until_its_end_is_replicated() -> None
 def test_a_marker_of_an_old_coordinator_is_refused_unless_a_leader_took_it() -> None:
     known = states(transactional(0), end(1, coordinator=5), transactional(2, 1))
     with pytest.raises(CoordinatorFenced):
-        offer(known, end(3, coordinator=4), Origin.COORDINATOR)
-    offer(known, end(3, coordinator=4), Origin.REPLICATION)
+        offer(known, end(3, coordinator=4), AppendOrigin.COORDINATOR)
+    offer(known, end(3, coordinator=4), AppendOrigin.REPLICATION)
 
 
 def test_version_2_markers_need_a_higher_epoch_unless_they_are_written_again() -> None:
     known = states(transactional(0))
     with pytest.raises(InvalidProducerEpoch):
-        offer(known, end(1), Origin.COORDINATOR, version=2)
-    offer(known, end(1, epoch=1), Origin.COORDINATOR, version=2)
-    offer(known, end(2, epoch=1), Origin.COORDINATOR, version=2)
+        offer(known, end(1), AppendOrigin.COORDINATOR, version=2)
+    offer(known, end(1, epoch=1), AppendOrigin.COORDINATOR, version=2)
+    offer(known, end(2, epoch=1), AppendOrigin.COORDINATOR, version=2)
     assert known.rows()[0].last_offset == -1
 
 
@@ -141,7 +143,7 @@ def test_a_snapshot_holds_the_last_batch_and_brings_it_back() -> None:
     again.load(known.rows(), 6, now_ms=None)
     assert again.rows() == known.rows()
     assert again.open_transactions == {5: 9}
-    assert again.prepare([batch(99, 3, count=2)], Origin.CLIENT).duplicate is not None
+    assert again.prepare([batch(99, 3, count=2)], AppendOrigin.CLIENT).duplicate is not None
 
 
 def test_the_order_in_a_snapshot_is_that_of_javas_hash_map() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.cache import planning
-from kafkatool.engine.cache.planning import Action, apply, bounds, free_memory, plan
+from kafkatool.engine.cache.planning import CacheAction, apply, bounds, free_memory, plan
 from kafkatool.engine.cache.residents import (
     MappedPartition,
     Notes,
@@ -154,7 +154,7 @@ def test_a_log_directory_is_mapped_partition_by_partition(partition: Path) -> No
 
 def test_warming_brings_in_the_tail_and_no_more(partition: Path) -> None:
     mapped = _map(partition)
-    pieces = plan(mapped, Action.WARM, bounds(mapped, EVERYWHERE, 100 * PAGE, Guest()), 1 << 40)
+    pieces = plan(mapped, CacheAction.WARM, bounds(mapped, EVERYWHERE, 100 * PAGE, Guest()), 1 << 40)
     done = list(apply(pieces, Guest()))
     # Each file may begin and end within a page.
     assert 100 * PAGE <= sum(one.resident_after - one.resident_before for one in done) <= 104 * PAGE
@@ -165,7 +165,7 @@ def test_warming_brings_in_the_tail_and_no_more(partition: Path) -> None:
 
 def test_warming_takes_the_newest_first_and_at_most_what_is_free(partition: Path) -> None:
     mapped = _map(partition)
-    pieces = plan(mapped, Action.WARM, bounds(mapped, EVERYWHERE, None, Guest()), 20 * PAGE)
+    pieces = plan(mapped, CacheAction.WARM, bounds(mapped, EVERYWHERE, None, Guest()), 20 * PAGE)
     assert sum(piece.size for piece in pieces) == 20 * PAGE
     assert pieces[0].segment == int(_logs(partition)[-1].stem)
     assert pieces[0].why == "as much as memory has free"
@@ -178,7 +178,7 @@ def test_eviction_of_a_range_forgets_that_range(partition: Path) -> None:
     base = int(_logs(partition)[1].stem)
     within = bounds(mapped, Range(to_offset=base + 500), None, Guest())
     assert list(within) == [0, base]
-    list(apply(plan(mapped, Action.EVICT, within, 0), Guest()))
+    list(apply(plan(mapped, CacheAction.EVICT, within, 0), Guest()))
     assert not any(resident_pages(_logs(partition)[0]))
     second = resident_pages(_logs(partition)[1])
     assert second[: within[base][1] // PAGE - 16].count(1) == 0
@@ -198,7 +198,7 @@ def test_the_active_segment_of_a_live_log_is_never_evicted(partition: Path) -> N
         log.read_bytes()
     with LockedByAnother(partition.parent):
         mapped = _map(partition)
-        pieces = plan(mapped, Action.EVICT, bounds(mapped, EVERYWHERE, None, Guest()), 0)
+        pieces = plan(mapped, CacheAction.EVICT, bounds(mapped, EVERYWHERE, None, Guest()), 0)
         list(apply(pieces, Guest()))
     assert all(resident_pages(_logs(partition)[-1]))
     assert not any(resident_pages(_logs(partition)[0]))

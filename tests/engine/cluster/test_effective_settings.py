@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.cluster.effective_settings import Origin, Sources, parse_given, read_config_file
+from kafkatool.engine.cluster.effective_settings import SettingOrigin, Sources, parse_given, read_config_file
 from kafkatool.engine.cluster.topic_settings import setting, topic_settings
 from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
@@ -50,18 +50,21 @@ def test_each_place_outweighs_those_behind_it() -> None:
     while True:
         one = sources.of("orders").settings["retention.ms"]
         found.append((one.value, one.origin))
-        if one.origin is Origin.DEFAULT:
+        if one.origin is SettingOrigin.DEFAULT:
             break
         places = {
-            Origin.SET: sources.given,
-            Origin.FILE: sources.file,
-            Origin.TOPIC: sources.cluster.settings[TOPIC_RESOURCE, "orders"],
-            Origin.BROKER: sources.cluster.settings[BROKER_RESOURCE, "1"],
-            Origin.CLUSTER: sources.cluster.settings[BROKER_RESOURCE, ""],
-            Origin.SERVER: sources.server,
+            SettingOrigin.SET: sources.given,
+            SettingOrigin.FILE: sources.file,
+            SettingOrigin.TOPIC: sources.cluster.settings[TOPIC_RESOURCE, "orders"],
+            SettingOrigin.BROKER: sources.cluster.settings[BROKER_RESOURCE, "1"],
+            SettingOrigin.CLUSTER: sources.cluster.settings[BROKER_RESOURCE, ""],
+            SettingOrigin.SERVER: sources.server,
         }
         places[one.origin].clear()  # type: ignore[union-attr]
-    assert found == [*zip(range(1, 7), Origin, strict=False), (7 * 24 * HOUR_MS, Origin.DEFAULT)]
+    assert found == [
+        *zip(range(1, 7), SettingOrigin, strict=False),
+        (7 * 24 * HOUR_MS, SettingOrigin.DEFAULT),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_each_place_outweighs_those_behind_it() -> None:
 )
 def test_of_a_brokers_names_for_one_setting_the_first_counts(server: dict[str, str], value: int) -> None:
     one = Sources(server=server, server_path="s.properties").of("orders").settings["retention.ms"]
-    assert (one.value, one.origin) == (value, Origin.SERVER)
+    assert (one.value, one.origin) == (value, SettingOrigin.SERVER)
     assert one.source in {f"s.properties: {name}" for name in server}
 
 
@@ -100,7 +103,7 @@ def test_what_another_broker_goes_by_says_nothing_here() -> None:
     for node_id in (2, None):
         assert (
             Sources(cluster=view, node_id=node_id).of("orders").settings["retention.ms"].origin
-            is Origin.DEFAULT
+            is SettingOrigin.DEFAULT
         )
 
 
@@ -125,7 +128,7 @@ def test_a_default_is_certain_only_where_nothing_is_left_that_could_change_it() 
 
 def test_internal_topics_are_taken_for_what_brokers_make_them_unless_the_metadata_knows_better() -> None:
     policy = Sources().of("__consumer_offsets").settings["cleanup.policy"]
-    assert (policy.value, policy.origin, policy.is_certain) == (("compact",), Origin.DEFAULT, False)
+    assert (policy.value, policy.origin, policy.is_certain) == (("compact",), SettingOrigin.DEFAULT, False)
     known = ClusterView(is_known=True, topic_ids={"id": "__consumer_offsets"})
     assert Sources(cluster=known).of("__consumer_offsets").settings["cleanup.policy"].value == ("delete",)
 
@@ -133,7 +136,7 @@ def test_internal_topics_are_taken_for_what_brokers_make_them_unless_the_metadat
 def test_brokers_settings_are_found_the_same_way() -> None:
     name = "log.cleaner.dedupe.buffer.size"
     assert Sources().broker(name).value == 128 << 20
-    assert Sources(server={name: "5"}).broker(name).origin is Origin.SERVER
+    assert Sources(server={name: "5"}).broker(name).origin is SettingOrigin.SERVER
     assert Sources(server={name: "5"}, cluster=cluster(everywhere={name: "6"})).broker(name).value == 6
     assert Sources(given={name: "7"}, server={name: "5"}).broker(name).value == 7
     assert Sources(given={"log.cleaner.enable": "false"}).broker("log.cleaner.enable").value is False
@@ -200,7 +203,7 @@ def test_the_metadata_of_a_real_broker_is_read() -> None:
             if kind == TOPIC_RESOURCE:
                 assert known[topic] == values
                 own = Sources(view.release or NEWEST, cluster=view).of(topic).settings
-                assert all(own[name].origin is Origin.TOPIC for name in values if name in own)
+                assert all(own[name].origin is SettingOrigin.TOPIC for name in values if name in own)
     assert {Release.V3_9, Release.V4_3} <= seen
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.compaction.cleaner import Cleaning
-from kafkatool.engine.compaction.passes import Compacted, Work, compact
+from kafkatool.engine.compaction.passes import Compacted, PassWork, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
@@ -44,7 +44,7 @@ def partition_at(directory: Path) -> CleanLog:
 def compacted(log: CleanLog, work: Path, capacity: int = ROOM, most: int | None = 1) -> Compacted:
     work.mkdir(exist_ok=True)
     how = Cleaning(log.config, NOW, capacity, GUEST)
-    return compact(log.read(NOW), 0, how, Work(Disk(), str(work), "t-0"), most)
+    return compact(log.read(NOW), 0, how, PassWork(Disk(), str(work), "t-0"), most)
 
 
 def swap(log: CleanLog, done: Compacted) -> Plan:

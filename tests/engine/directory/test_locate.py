@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.directory.locate import Action, Search, search_in
+from kafkatool.engine.directory.locate import Search, SearchAction, search_in
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
@@ -94,7 +94,7 @@ def test_a_gap_between_segments_hands_over_to_the_next(tmp_path: Path) -> None:
     found = way.offset(50)
     assert found is not None
     assert (found.segment, found.offset) == (100, 100)
-    assert [step.action for step in way.steps].count(Action.SEGMENT) == 2
+    assert [step.action for step in way.steps].count(SearchAction.SEGMENT) == 2
 
 
 def test_the_steps_name_the_slots_that_were_visited(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_steps_name_the_slots_that_were_visited(tmp_path: Path) -> None:
     way = search(directory)
     way.time(TIME + 7)
     assert [step.action for step in way.steps] == [
-        *(Action.SEGMENT, Action.TIME_INDEX, Action.OFFSET_INDEX, Action.WALK),
+        *(SearchAction.SEGMENT, SearchAction.TIME_INDEX, SearchAction.OFFSET_INDEX, SearchAction.WALK),
     ]
     assert all(step.visited for step in way.steps[1:3])
     assert way.steps[1].slots == 3

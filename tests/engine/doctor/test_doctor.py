@@ -21,12 +21,12 @@ from kafkatool.engine.directory.space import Mount
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor import examination, limits, volumes
 from kafkatool.engine.doctor.brokers import Broker, find_brokers
-from kafkatool.engine.doctor.examination import Asked, Diagnosis, examine
-from kafkatool.engine.doctor.limits import OWN_FILES, OWN_MAPS, Limits, limit_symptoms, read_limits
+from kafkatool.engine.doctor.examination import Diagnosis, DoctorRequest, examine
+from kafkatool.engine.doctor.limits import OWN_FILES, OWN_MAPS, HostLimits, limit_symptoms, read_limits
 from kafkatool.engine.doctor.loading import Scans
 from kafkatool.engine.doctor.permissions import User, find_user, permission_symptoms
 from kafkatool.engine.doctor.recovery_time import estimate, measured_rate
-from kafkatool.engine.doctor.symptoms import Chart, Loss, Symptom, Verdict, host_finding
+from kafkatool.engine.doctor.symptoms import Chart, Loss, StartVerdict, Symptom, host_finding
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import UsageError
@@ -44,7 +44,7 @@ def visit(*log_dirs: Path, **asked: Any) -> Diagnosis:
     """Of one broker that has these directories, as if on its own host unless told otherwise."""
     targets = [LogDirTarget(str(path)) for path in log_dirs]
     (broker,) = find_brokers([], targets, GUEST)
-    return examine(broker, Asked(now_ms=NOW_MS, guest=GUEST, **{"is_elsewhere": True, **asked}))
+    return examine(broker, DoctorRequest(now_ms=NOW_MS, guest=GUEST, **{"is_elsewhere": True, **asked}))
 
 
 def configured(tmp_path: Path, *log_dirs: Path, **settings: str) -> Diagnosis:
@@ -52,7 +52,7 @@ def configured(tmp_path: Path, *log_dirs: Path, **settings: str) -> Diagnosis:
     lines = {"log.dirs": ",".join(map(str, log_dirs)), "process.roles": "broker,controller", **settings}
     path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in lines.items()))
     (broker,) = find_brokers([str(path)], [], GUEST)
-    return examine(broker, Asked(now_ms=NOW_MS, guest=GUEST, is_elsewhere=True))
+    return examine(broker, DoctorRequest(now_ms=NOW_MS, guest=GUEST, is_elsewhere=True))
 
 
 @pytest.fixture
@@ -84,17 +84,17 @@ def symptom(effect: Effect, log_dir: str = "a") -> Symptom:
 @pytest.mark.parametrize(
     ("effects", "losses", "failures", "expected"),
     [
-        ([], 0, 0, Verdict.STARTS),
-        ([Effect.NOTE], 0, 0, Verdict.STARTS),
-        ([], 0, 1, Verdict.UNKNOWN),
-        ([], 1, 1, Verdict.LOSES),
-        ([Effect.OFFLINE], 1, 0, Verdict.PARTLY),
-        ([Effect.OFFLINE, Effect.LEADERLESS], 1, 0, Verdict.SERVES_NOTHING),
-        ([Effect.OFFLINE, Effect.LEADERLESS, Effect.REFUSE], 1, 1, Verdict.NO_START),
+        ([], 0, 0, StartVerdict.STARTS),
+        ([Effect.NOTE], 0, 0, StartVerdict.STARTS),
+        ([], 0, 1, StartVerdict.UNKNOWN),
+        ([], 1, 1, StartVerdict.LOSES),
+        ([Effect.OFFLINE], 1, 0, StartVerdict.PARTLY),
+        ([Effect.OFFLINE, Effect.LEADERLESS], 1, 0, StartVerdict.SERVES_NOTHING),
+        ([Effect.OFFLINE, Effect.LEADERLESS, Effect.REFUSE], 1, 1, StartVerdict.NO_START),
     ],
 )
 def test_the_worst_that_happens_is_the_verdict(
-    effects: list[Effect], losses: int, failures: int, expected: Verdict
+    effects: list[Effect], losses: int, failures: int, expected: StartVerdict
 ) -> None:
     lost = Symptom(host_finding("t-0/f", FindingClass.BAD_CRC, Severity.LOSS, "m", None))
     chart = Chart([*map(symptom, effects), *[lost] * losses], ["?"] * failures)
@@ -103,7 +103,7 @@ def test_the_worst_that_happens_is_the_verdict(
 
 def test_a_broker_without_any_directory_left_does_not_start() -> None:
     chart = Chart([symptom(Effect.OFFLINE, "a"), symptom(Effect.OFFLINE, "b")])
-    assert chart.verdict(["a", "b"]) is Verdict.NO_START
+    assert chart.verdict(["a", "b"]) is StartVerdict.NO_START
 
 
 def test_what_stops_a_start_is_told_before_all_else() -> None:
@@ -122,7 +122,7 @@ def test_what_stops_a_start_is_told_before_all_else() -> None:
 
 def test_a_directory_in_order_starts(log_dir: Path) -> None:
     found = visit(log_dir)
-    assert (found.verdict, found.chart.losses, found.worst) == (Verdict.STARTS, [], Severity.DEGRADED)
+    assert (found.verdict, found.chart.losses, found.worst) == (StartVerdict.STARTS, [], Severity.DEGRADED)
     # It names no directory.id, which is the one thing to tell.
     assert "directory.id" in found.chart.findings[0].damage.message
 
@@ -133,7 +133,7 @@ def test_a_directory_in_order_starts(log_dir: Path) -> None:
 def test_a_cut_is_counted_up_to_where_the_high_watermark_was(log_dir: Path) -> None:
     shorten(log_of(log_dir, 2), 10)
     found = visit(log_dir)
-    assert found.verdict is Verdict.LOSES
+    assert found.verdict is StartVerdict.LOSES
     assert found.chart.losses == [Loss("orders-0", 1)]
 
 
@@ -154,7 +154,7 @@ def test_segments_behind_a_damage_that_is_scanned_are_counted_too(log_dir: Path)
 def test_damage_below_the_recovery_point_is_lost_too_if_the_sample_finds_it(log_dir: Path) -> None:
     flip(log_of(log_dir, 0), 100)
     found = visit(log_dir)
-    assert found.verdict is Verdict.LOSES
+    assert found.verdict is StartVerdict.LOSES
     assert found.chart.lost_offsets == 1
     assert visit(log_dir, sample=1e-9).worst is Severity.DEGRADED
 
@@ -162,10 +162,10 @@ def test_damage_below_the_recovery_point_is_lost_too_if_the_sample_finds_it(log_
 def test_a_mark_of_a_clean_shutdown_over_a_torn_tail_is_a_loss_and_nothing_is_scanned(log_dir: Path) -> None:
     (log_dir / MARK).write_text('{"version":0,"brokerEpoch":1}')
     (log_dir / "__cluster_metadata-0").rename(log_dir.parent / "__cluster_metadata-0")
-    assert visit(log_dir).verdict is Verdict.STARTS
+    assert visit(log_dir).verdict is StartVerdict.STARTS
     shorten(log_of(log_dir, 2), 10)
     found = visit(log_dir)
-    assert (found.verdict, found.recovery) == (Verdict.LOSES, None)
+    assert (found.verdict, found.recovery) == (StartVerdict.LOSES, None)
     (finding, *_) = found.chart.findings
     assert "believes the mark of a clean shutdown" in finding.damage.message
     assert finding.fix is not None
@@ -187,7 +187,7 @@ def test_a_stray_partition_is_lost_and_the_command_gives_it_its_id_back(log_dir:
     assert len(advice) == 1
     assert os.system(advice[0]) == 0
     assert TOPIC_ID in (log_dir / "orders-0" / "partition.metadata").read_text()
-    assert visit(log_dir).verdict is Verdict.STARTS
+    assert visit(log_dir).verdict is StartVerdict.STARTS
 
 
 def test_metadata_that_was_cut_makes_strays_only_where_no_other_controller_has_the_rest(
@@ -203,7 +203,7 @@ def test_metadata_that_was_cut_makes_strays_only_where_no_other_controller_has_t
 
 def test_without_the_scan_an_unclean_directory_is_not_vouched_for(log_dir: Path) -> None:
     found = visit(log_dir, is_quick=True)
-    assert (found.verdict, found.chart.unscanned) == (Verdict.UNKNOWN, [str(log_dir)])
+    assert (found.verdict, found.chart.unscanned) == (StartVerdict.UNKNOWN, [str(log_dir)])
     flip(log_of(log_dir, 2), 100)
     assert visit(log_dir, is_quick=True).chart.losses == [Loss("orders-0", 1, is_at_least=True)]
 
@@ -211,14 +211,14 @@ def test_without_the_scan_an_unclean_directory_is_not_vouched_for(log_dir: Path)
 def test_a_missing_index_is_told_with_the_command_that_makes_it(log_dir: Path) -> None:
     log_of(log_dir, 0, ".index").unlink()
     found = visit(log_dir)
-    assert found.verdict is Verdict.STARTS
+    assert found.verdict is StartVerdict.STARTS
     assert "offset index is missing" in only(found, FindingClass.MISSING_FILE)
 
 
 def test_zeros_at_the_end_of_a_log_are_told_for_what_they_may_be(log_dir: Path) -> None:
     os.truncate(log_of(log_dir, 2), log_of(log_dir, 2).stat().st_size + 500)
     found = visit(log_dir)
-    assert found.verdict is Verdict.STARTS
+    assert found.verdict is StartVerdict.STARTS
     assert "500 zeros" in only(found, FindingClass.ZERO_FILLED)
 
 
@@ -227,10 +227,10 @@ def test_the_only_controller_without_its_metadata_log_loses_every_partition(
 ) -> None:
     shutil.rmtree(log_dir / "__cluster_metadata-0")
     alone = configured(tmp_path, log_dir, controller_quorum_voters="1@a:1")
-    assert alone.verdict is Verdict.LOSES
+    assert alone.verdict is StartVerdict.LOSES
     assert Loss("orders-0", 3 * SEGMENT) in alone.chart.losses
     among = configured(tmp_path, log_dir, controller_quorum_voters="1@a:1,2@b:1,3@c:1")
-    assert (among.verdict, among.worst) == (Verdict.STARTS, Severity.DEGRADED)
+    assert (among.verdict, among.worst) == (StartVerdict.STARTS, Severity.DEGRADED)
     broker = configured(tmp_path, log_dir, process_roles="broker", controller_quorum_voters="9@a:1")
     assert not any("metadata log" in one.damage.message for one in broker.chart.findings)
 
@@ -254,7 +254,7 @@ def test_a_partition_that_the_metadata_has_here_is_missed(
         (log_dir / MARK).write_text("{}")
     found = configured(tmp_path, log_dir)
     assert (found.chart.lost_offsets, sum(one.offsets for one in found.chart.maybe_losses)) == (lost, maybe)
-    assert found.verdict is (Verdict.LOSES if lost else Verdict.STARTS)
+    assert found.verdict is (StartVerdict.LOSES if lost else StartVerdict.STARTS)
     (finding,) = [one for one in found.chart.findings if one.file.endswith("/orders-0")]
     assert finding.fix == (f"mv -n {log_dir}/{MARK} {log_dir}/{MARK}.bad" if is_marked else None)
     # Of a directory by itself nobody knows whether the others have it.
@@ -265,7 +265,7 @@ def test_what_lies_above_the_high_watermark_is_for_others_to_decide(log_dir: Pat
     rebuilt_metadata(log_dir, [1, 2])
     (log_dir / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {3 * SEGMENT - 7}\n")
     found = visit(log_dir)
-    assert (found.verdict, found.chart.lost_offsets) == (Verdict.STARTS, 0)
+    assert (found.verdict, found.chart.lost_offsets) == (StartVerdict.STARTS, 0)
     assert found.chart.maybe_losses == [Loss("orders-0", 7)]
     assert "7 offsets in 1 partition are for other replicas" in verdict_text(found)
 
@@ -276,7 +276,7 @@ def test_a_batch_whose_offset_goes_backwards_is_a_loss(log_dir: Path) -> None:
     raw[7] = 9  # the first batch claims to come later than the next
     log.write_bytes(raw)
     found = visit(log_dir)
-    assert found.verdict is Verdict.LOSES
+    assert found.verdict is StartVerdict.LOSES
     assert found.chart.lost_offsets >= 1
 
 
@@ -286,9 +286,9 @@ def test_a_damaged_copy_on_its_way_is_no_loss_while_the_current_one_is_whole(log
     flip(copy / segment_file(2 * SEGMENT, ".log"), 100)
     flip(copy / segment_file(0, ".log"), 100)
     found = visit(log_dir)
-    assert (found.verdict, found.worst) == (Verdict.STARTS, Severity.DEGRADED)
+    assert (found.verdict, found.worst) == (StartVerdict.STARTS, Severity.DEGRADED)
     shutil.rmtree(log_dir / "orders-0")
-    assert visit(log_dir).verdict is Verdict.LOSES
+    assert visit(log_dir).verdict is StartVerdict.LOSES
 
 
 def test_an_index_that_a_kill_left_unmade_is_a_note_as_verify_says_nothing(log_dir: Path) -> None:
@@ -313,12 +313,12 @@ def test_a_lost_owner_is_written_anew_with_the_id_that_the_records_have(
     before = "version=1\ncluster.id=<CLUSTER_ID>\nnode.id=1\ndirectory.id=" + OTHER_ID + "\n"
     (log_dir / "meta.properties").unlink()
     found = configured(tmp_path, log_dir, node_id="1")
-    assert found.verdict is Verdict.NO_START
+    assert found.verdict is StartVerdict.NO_START
     advice = found.chart.findings[0].fix
     assert advice is not None
     assert os.system(advice.replace("<CLUSTER_ID>", "'<CLUSTER_ID>'")) == 0
     assert (log_dir / "meta.properties").read_text() == before
-    assert configured(tmp_path, log_dir, node_id="1").verdict is Verdict.STARTS
+    assert configured(tmp_path, log_dir, node_id="1").verdict is StartVerdict.STARTS
 
 
 # --- brokers ----------------------------------------------------------------------------------------------
@@ -343,14 +343,14 @@ def test_a_configured_directory_that_is_missing_or_empty_stops_a_kraft_node(
     if is_made:
         (tmp_path / "b").mkdir()
     found = configured(tmp_path, log_dir, tmp_path / "b")
-    assert found.verdict is Verdict.NO_START
+    assert found.verdict is StartVerdict.NO_START
     (finding,) = [one for one in found.chart.findings if one.file == str(tmp_path / "b")]
     assert (finding.fix is None) == (lost is not None)
     assert ("is its volume mounted" in finding.damage.message) == (lost is not None)
 
 
 def test_all_directories_of_a_configuration_may_be_missing(tmp_path: Path) -> None:
-    assert configured(tmp_path, tmp_path / "gone").verdict is Verdict.NO_START
+    assert configured(tmp_path, tmp_path / "gone").verdict is StartVerdict.NO_START
 
 
 def test_one_directory_of_two_that_cannot_be_used_is_left_out(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_one_directory_of_two_that_cannot_be_used_is_left_out(tmp_path: Path) ->
     shutil.move(two / "orders-0", two / "orders-1")
     (two / "recovery-point-offset-checkpoint").write_text("7\n")
     found = visit(one, two)
-    assert (found.verdict, found.offline) == (Verdict.PARTLY, [str(two)])
+    assert (found.verdict, found.offline) == (StartVerdict.PARTLY, [str(two)])
 
 
 # --- permissions ------------------------------------------------------------------------------------------
@@ -443,30 +443,30 @@ def many(segments: int, log_dir: Path) -> list[LogDir]:
 
 def test_too_few_open_files_stop_a_start_only_where_the_limit_is_surely_the_brokers(log_dir: Path) -> None:
     dirs = many(3000, log_dir)
-    (sure,) = limit_symptoms(dirs, Limits(3000, True, None), [])
+    (sure,) = limit_symptoms(dirs, HostLimits(3000, True, None), [])
     assert (sure.effect, sure.finding.damage.severity) == (Effect.REFUSE, Severity.NO_START)
-    (perhaps,) = limit_symptoms(dirs, Limits(3000, False, None), [])
+    (perhaps,) = limit_symptoms(dirs, HostLimits(3000, False, None), [])
     assert (perhaps.effect, perhaps.finding.damage.severity) == (Effect.NOTE, Severity.DEGRADED)
     needed = OWN_FILES + 3000 + 1000  # and the third segment of each has a transaction index
-    (near,) = limit_symptoms(dirs, Limits(needed, True, None), [])
+    (near,) = limit_symptoms(dirs, HostLimits(needed, True, None), [])
     assert near.effect is Effect.NOTE
-    assert list(limit_symptoms(dirs, Limits(2 * needed, True, None), [])) == []
+    assert list(limit_symptoms(dirs, HostLimits(2 * needed, True, None), [])) == []
 
 
 def test_memory_maps_stop_a_start_or_a_broker_later(log_dir: Path) -> None:
     dirs = many(3000, log_dir)
-    (later,) = limit_symptoms(dirs, Limits(None, False, 6000), [])
+    (later,) = limit_symptoms(dirs, HostLimits(None, False, 6000), [])
     assert later.effect is Effect.NOTE
     assert "when old segments are read" in later.finding.damage.message
     scanned = [Scans("d", [], [("x.log", 1)] * 3000)]
-    (now,) = limit_symptoms(dirs, Limits(None, False, 6000), scanned)
+    (now,) = limit_symptoms(dirs, HostLimits(None, False, 6000), scanned)
     assert now.effect is Effect.REFUSE
-    assert list(limit_symptoms(dirs, Limits(None, False, 2 * (6000 + OWN_MAPS)), [])) == []
+    assert list(limit_symptoms(dirs, HostLimits(None, False, 2 * (6000 + OWN_MAPS)), [])) == []
 
 
 def test_limits_are_given_or_asked_of_the_broker_or_of_this_shell_and_of_no_other_host() -> None:
-    assert read_limits(None, 7, 8, is_elsewhere=True) == Limits(7, True, 8)
-    assert read_limits(None, None, None, is_elsewhere=True) == Limits(None, False, None)
+    assert read_limits(None, 7, 8, is_elsewhere=True) == HostLimits(7, True, 8)
+    assert read_limits(None, None, None, is_elsewhere=True) == HostLimits(None, False, None)
     mine = read_limits(os.getpid(), None, None, is_elsewhere=False)
     assert mine.is_nofile_certain
     assert mine.nofile == limits._nofile_of(os.getpid())

@@ -15,7 +15,7 @@ from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import NEW_FILE_MODE, Disk, DiskFile, File
 from kafkatool.engine.log import append_runs, partition_log
 from kafkatool.engine.log.loading import open_log
-from kafkatool.engine.log.segment import Segment
+from kafkatool.engine.log.segment import WritableSegment
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
@@ -73,7 +73,7 @@ def test_a_run_leaves_what_single_batches_leave(
     monkeypatch.setattr(partition_log, "plain_run", counted)
     quick = _write(tmp_path / "quick-0", seed)
     monkeypatch.setattr(partition_log, "plain_run", lambda *_: None)
-    monkeypatch.setattr(Segment, "append_plain", lambda *_: -1)
+    monkeypatch.setattr(WritableSegment, "append_plain", lambda *_: -1)
     assert quick == _write(tmp_path / "slow-0", seed)
     assert at_once > 10, "the quick way was hardly taken"
     assert sum(name.endswith(".log") for name in quick[0]) > 1

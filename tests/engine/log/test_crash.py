@@ -188,7 +188,7 @@ def has_hole(found: list[bytes], batches: list[bytes]) -> bool:
     return found != batches[: len(found)] and all(batch in rest for batch in found)
 
 
-def whole(part: segment.Segment) -> bytes:
+def whole(part: segment.WritableSegment) -> bytes:
     assert part.size == os.path.getsize(part.path(LOG)) or part.size == 0
     return part.read(0, part.size)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
@@ -248,7 +248,7 @@ def test_readers_see_what_is_decided(make: Make) -> None:
         data = write_batch(
             [NewRecord(key, value, NOW)], producer_id=producer, producer_epoch=0, attributes=flags
         )
-        log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+        log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
     def values(isolation: Isolation) -> list[bytes | None]:
         return [record.value for record in records(log, 0, isolation, max_bytes=1)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkatool.engine.broker.producer_state import Origin
+from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import (
     CorruptMessage,
     InvalidRecord,
@@ -46,7 +46,9 @@ class Stamped(NamedTuple):
     data: bytes
 
 
-def stamp(data: bytes, settings: dict[str, str] | None = None, origin: Origin = Origin.CLIENT) -> Stamped:
+def stamp(
+    data: bytes, settings: dict[str, str] | None = None, origin: AppendOrigin = AppendOrigin.CLIENT
+) -> Stamped:
     validation = LeaderValidation(read_config(settings or {}), 7, origin, NOW)
     header, stamped = validation.stamp(list(split_batches(data)), 40)
     assert isinstance(header, BatchHeader)
@@ -110,16 +112,16 @@ def test_another_codec_keeps_the_records(codec: Codec, target: str) -> None:
     assert got == [(40 + at, row.timestamp_ms, row.value) for at, row in enumerate(rows)]
 
 
-@given(st.binary(max_size=200), st.integers(0, len(GOOD)), st.sampled_from(list(Origin)))
-def test_any_bytes_are_taken_or_refused(junk: bytes, at: int, origin: Origin) -> None:
+@given(st.binary(max_size=200), st.integers(0, len(GOOD)), st.sampled_from(list(AppendOrigin)))
+def test_any_bytes_are_taken_or_refused(junk: bytes, at: int, origin: AppendOrigin) -> None:
     for data in (junk, GOOD[:at] + junk, GOOD[:at] + junk + GOOD[at + len(junk) :]):
         with suppress(LogRefusal):
             if list(split_batches(data)):
                 stamp(data, origin=origin)
 
 
-@given(st.sampled_from(list(Origin)), st.integers(17, len(GOOD) - 1), st.integers(1, 255))
-def test_a_resealed_change_is_taken_or_refused(origin: Origin, at: int, flip: int) -> None:
+@given(st.sampled_from(list(AppendOrigin)), st.integers(17, len(GOOD) - 1), st.integers(1, 255))
+def test_a_resealed_change_is_taken_or_refused(origin: AppendOrigin, at: int, flip: int) -> None:
     mutated = bytearray(GOOD)
     mutated[at] ^= flip
     data = seal(read_header(mutated), bytes(mutated[HEADER_SIZE:]))
@@ -192,4 +194,4 @@ def test_any_old_messages_are_taken_or_refused(data: bytes, at: int, junk: bytes
 def test_a_coordinator_is_not_believed_everything_either() -> None:
     for data in (changed(last_offset_delta=-1), changed(attributes=7, records_count=0)):
         with pytest.raises(InvalidRecord):
-            stamp(data, origin=Origin.COORDINATOR)
+            stamp(data, origin=AppendOrigin.COORDINATOR)

@@ -23,7 +23,7 @@ from kafkatool.engine.plan import steps as plans
 from kafkatool.engine.plan import undo as undoing
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
-from kafkatool.engine.plan.steps import Applying, NewEnd, Plan, Stretch
+from kafkatool.engine.plan.steps import Applying, FileStretch, NewEnd, Plan
 from kafkatool.engine.plan.undo import plan_undo, undo
 from kafkatool.errors import KafkatoolError, Refused
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
@@ -80,7 +80,7 @@ def make_plan(root: Path) -> Plan:
             (plans.remove(at("5.log"), "it was compacted"), plans.remove(at("9.log"), "behind the damage")),
             (plans.rename(at("5.log.swap"), at("5.log"), "the swap is completed"),),
             (
-                plans.write(at("0.log"), Stretch(at("0.log"), 0, 12), "torn"),
+                plans.write(at("0.log"), FileStretch(at("0.log"), 0, 12), "torn"),
                 plans.write(at("0.index"), b"true", "it lied"),
                 plans.write(at("0.timeindex"), b"times", "it was missing"),
             ),

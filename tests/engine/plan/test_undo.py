@@ -23,7 +23,7 @@ from kafkatool.engine.plan.applying import apply, disk_for, undo_command
 from kafkatool.engine.plan.evidence import gather_evidence
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
-from kafkatool.engine.plan.steps import Applying, Plan, Stretch
+from kafkatool.engine.plan.steps import Applying, FileStretch, Plan
 from kafkatool.engine.plan.undo import disk_for_undo, plan_undo, undo
 from kafkatool.engine.plan.work_directory import work_directory
 from kafkatool.errors import KafkatoolError, Refused
@@ -68,7 +68,7 @@ def make_plan(root: str | Path, move_to: str | None = None) -> Plan:
         (
             (plans.remove(at(nine), "behind the damage", target),),
             (
-                plans.write(at(LOG), Stretch(at(LOG), 0, 12), "torn"),
+                plans.write(at(LOG), FileStretch(at(LOG), 0, 12), "torn"),
                 plans.write(at(INDEX), b"true", "it lied"),
             ),
         ),
@@ -191,7 +191,7 @@ def test_a_run_that_a_later_one_followed_is_not_undone_first_even_where_both_wro
 ) -> None:
     before = snapshot(log_dir)
     path = str(log_dir / "t-0" / LOG)
-    plan = Plan("recover", str(log_dir), ((plans.write(path, Stretch(path, 0, 12), "torn"),),))
+    plan = Plan("recover", str(log_dir), ((plans.write(path, FileStretch(path, 0, 12), "torn"),),))
     first = apply(plan, Disk(), HOW)
     second = apply(plan, Disk(), replace(HOW, now_ms=NOW + 1))
     with pytest.raises(Refused, match=f"undo that first: kafkatool recover --apply --undo {second}"):

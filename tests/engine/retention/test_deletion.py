@@ -17,11 +17,11 @@ from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.plan.undo import plan_undo, undo
 from kafkatool.engine.retention.deletion import plan_deletion, plan_purge, refuse_guesses
-from kafkatool.engine.retention.facts import Reading, read_log_facts
+from kafkatool.engine.retention.facts import FactsReading, read_log_facts
 from kafkatool.engine.retention.forecast import forecast, ingest_rate
 from kafkatool.engine.retention.free import changes_that_free
-from kafkatool.engine.retention.logs import Judged, Judging, judge
-from kafkatool.engine.retention.rules import Decision, LogFacts, TimeSource
+from kafkatool.engine.retention.logs import JudgedLog, Judging, judge
+from kafkatool.engine.retention.rules import Decision, RetentionFacts, TimeSource
 from kafkatool.errors import Refused
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
@@ -36,14 +36,14 @@ HOW = Applying(LATER, offline=True)
 SURE = {"cleanup.policy": "delete", "remote.storage.enable": "false"}
 
 
-def facts(directory: Path, *, now_ms: int = LATER, check_times: bool = False) -> LogFacts:
-    how = Reading(now_ms, None, None, check_times=check_times)
+def facts(directory: Path, *, now_ms: int = LATER, check_times: bool = False) -> RetentionFacts:
+    how = FactsReading(now_ms, None, None, check_times=check_times)
     return read_log_facts(read_partition(str(directory), []), how, GUEST)
 
 
 def judged(
     log_dir: Path, now_ms: int = LATER, retention_ms: str = "604800000", retention_bytes: str = "-1"
-) -> list[Judged]:
+) -> list[JudgedLog]:
     found = read_log_dir(str(log_dir), GUEST)
     limits = {"retention.ms": retention_ms, "retention.bytes": retention_bytes}
     sources = Sources(given={**SURE, **limits})

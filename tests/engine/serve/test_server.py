@@ -17,9 +17,9 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.serve.answers import Answers, Identity
 from kafkatool.engine.serve.budget import Budget, NoRoom, Share
-from kafkatool.engine.serve.catalog import Choice, make_catalog
+from kafkatool.engine.serve.catalog import CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed
-from kafkatool.engine.serve.connections import Limits
+from kafkatool.engine.serve.connections import ConnectionLimits
 from kafkatool.engine.serve.partitions import Serving
 from kafkatool.engine.serve.server import Address, Server, Settings
 from kafkatool.format.protocol.apis import BY_NAME
@@ -32,11 +32,13 @@ from tests.serving_logs import large_log_dir
 
 @contextmanager
 def running(
-    directory: Path, limits: Limits, *, uses_sendfile: bool = True
+    directory: Path, limits: ConnectionLimits, *, uses_sendfile: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
     """Its port, and what it says."""
     guest, said = Guest(), list[str]()
-    catalog = make_catalog(find_partitions(expand([str(directory)]).targets, guest), Choice(), Serving(guest))
+    catalog = make_catalog(
+        find_partitions(expand([str(directory)]).targets, guest), CatalogChoice(), Serving(guest)
+    )
     answers = Answers(lambda: catalog, Identity("test", 1), Committed())
     settings = Settings(Address("127.0.0.1", 0), limits=limits, uses_sendfile=uses_sendfile)
     server = Server(settings, answers, said.append, said.append)
@@ -71,14 +73,14 @@ def wait_until_said(said: list[str], words: str) -> None:
 
 
 def test_a_client_that_never_says_anything_is_hung_up_on(small: Path) -> None:
-    with running(small, Limits(first_byte_seconds=0.3)) as (port, said):
+    with running(small, ConnectionLimits(first_byte_seconds=0.3)) as (port, said):
         with socket.create_connection(("127.0.0.1", port)) as sock:
-            assert 0.2 < seconds_until_closed(sock) < Limits().first_byte_seconds - 1
+            assert 0.2 < seconds_until_closed(sock) < ConnectionLimits().first_byte_seconds - 1
         wait_until_said(said, "nothing came for too long")
 
 
 def test_a_request_that_comes_too_slowly_is_not_waited_for(small: Path) -> None:
-    with running(small, Limits(frame_seconds=0.5)) as (port, _said):
+    with running(small, ConnectionLimits(frame_seconds=0.5)) as (port, _said):
         sock = socket.create_connection(("127.0.0.1", port))
         frame = write_request(BY_NAME["metadata"], 8, 1, None, {"topics": None})
         start = time.monotonic()
@@ -91,7 +93,7 @@ def test_a_request_that_comes_too_slowly_is_not_waited_for(small: Path) -> None:
 
 def test_a_client_that_takes_nothing_of_its_answer_is_hung_up_on(tmp_path: Path) -> None:
     large_log_dir(tmp_path, "big", 24 << 20)
-    with running(tmp_path, Limits(stall_seconds=0.5)) as (port, said):
+    with running(tmp_path, ConnectionLimits(stall_seconds=0.5)) as (port, said):
         client = RawClient(port)
         asked = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 24 << 20}
         topics = [{"topic": "big", "partitions": [asked]}]
@@ -105,7 +107,7 @@ def test_a_log_that_shrinks_meanwhile_ends_the_connection_and_no_other(
     tmp_path: Path, uses_sendfile: bool
 ) -> None:
     large_log_dir(tmp_path, "big", 24 << 20)
-    with running(tmp_path, Limits(), uses_sendfile=uses_sendfile) as (port, said):
+    with running(tmp_path, ConnectionLimits(), uses_sendfile=uses_sendfile) as (port, said):
         client = RawClient(port)
         asked = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 24 << 20}
         topics = [{"topic": "big", "partitions": [asked]}]
@@ -122,7 +124,7 @@ def test_a_log_that_shrinks_meanwhile_ends_the_connection_and_no_other(
 
 
 def test_a_request_above_the_limit_is_refused_before_it_is_read(small: Path) -> None:
-    with running(small, Limits(frame_bytes=1000)) as (port, said):
+    with running(small, ConnectionLimits(frame_bytes=1000)) as (port, said):
         with socket.create_connection(("127.0.0.1", port)) as sock:
             sock.sendall((1001).to_bytes(4, "big"))
             seconds_until_closed(sock)
@@ -131,7 +133,7 @@ def test_a_request_above_the_limit_is_refused_before_it_is_read(small: Path) -> 
 
 def test_large_requests_are_answered_when_there_is_room_for_them(small: Path) -> None:
     names = [{"name": f"topic-{number:06d}"} for number in range(4_000)]
-    with running(small, Limits()) as (port, _said):
+    with running(small, ConnectionLimits()) as (port, _said):
         clients = [RawClient(port) for _ in range(6)]
         for client in clients:
             client.send("metadata", 8, topics=names)

@@ -15,7 +15,7 @@ from kafkatool.engine.files.source import FileSource, Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.stats.grouping import By
-from kafkatool.engine.stats.statistics import Group, Request, Statistics
+from kafkatool.engine.stats.statistics import Statistics, StatsGroup, StatsRequest
 from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
@@ -44,10 +44,10 @@ def groups(
     jobs: int = 1,
     by: By = By.PARTITION,
     split_size: int | None = None,
-) -> list[Group]:
+) -> list[StatsGroup]:
     run = Statistics(expand([str(directory)]).targets, Guest(), wanted)
     with workers(jobs) as pool:
-        return list(run.groups(Request(NOW, by, deep, split_size), pool))
+        return list(run.groups(StatsRequest(NOW, by, deep, split_size), pool))
 
 
 def check_range(directory: Path, wanted: Range, *, deep: bool) -> None:

@@ -21,7 +21,7 @@ from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.stats.facts import Deep, Stats
 from kafkatool.engine.stats.grouping import By
-from kafkatool.engine.stats.statistics import Group, Request, Statistics
+from kafkatool.engine.stats.statistics import Statistics, StatsGroup, StatsRequest
 from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
@@ -35,13 +35,13 @@ from tests.places import FIXTURES
 NOW = TIME + 40_000
 
 
-def groups(*paths: Path, by: By = By.PARTITION, deep: bool = True, jobs: int = 1) -> list[Group]:
+def groups(*paths: Path, by: By = By.PARTITION, deep: bool = True, jobs: int = 1) -> list[StatsGroup]:
     run = Statistics(expand([str(path) for path in paths]).targets, Guest())
     with workers(jobs) as pool:
-        return list(run.groups(Request(NOW, by, deep), pool))
+        return list(run.groups(StatsRequest(NOW, by, deep), pool))
 
 
-def check(group: Group, logs: list[PlainLog]) -> None:
+def check(group: StatsGroup, logs: list[PlainLog]) -> None:
     """A group says of these logs what a plain count says."""
     row = stats_row(group)
     plain = plain_numbers(logs, NOW)
@@ -320,7 +320,7 @@ def test_logs_are_cut_where_their_indexes_say(tmp_path: Path, jobs: int) -> None
     (tmp_path / "t-0").mkdir()
     write_segment(tmp_path / "t-0", 0, [batch(offset) for offset in range(40)])
     run = Statistics(expand([str(tmp_path / "t-0")]).targets, Guest())
-    request = Request(NOW, deep=True, split_size=1000)
+    request = StatsRequest(NOW, deep=True, split_size=1000)
     with workers(jobs) as pool:
         assert len(next(run._tasks(request, pool)).splits) > 5
         [group, _total] = run.groups(request, pool)
@@ -332,7 +332,7 @@ def test_files_that_are_gone_or_grow_are_noted(tmp_path: Path) -> None:
     run = Statistics(expand([str(tmp_path / "t-0")]).targets, Guest())
     log.unlink()
     with workers(1) as pool:
-        [group, _total] = run.groups(Request(NOW), pool)
+        [group, _total] = run.groups(StatsRequest(NOW), pool)
     assert group.stats.batches == 0
     assert run.summary.notes == [f"{log}: deleted since its directory was listed"]
     assert run.summary.failures == []

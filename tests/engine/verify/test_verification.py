@@ -16,7 +16,7 @@ from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.targets import directory_target, expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.verify.finding import THROWN_AWAY, Finding
-from kafkatool.engine.verify.verification import Request, Verification
+from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.batch import BatchHeader, NewRecord, read_header, seal
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
@@ -647,7 +647,7 @@ def test_directories_to_be_deleted_are_left_alone(tmp_path: Path) -> None:
     doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
     flip(closed(doomed, ".log"), 100)
     assert findings(log_dir) == []
-    run = Verification(expand([str(log_dir)]).targets, Request())
+    run = Verification(expand([str(log_dir)]).targets, VerifyRequest())
     size = sum(path.stat().st_size for path in doomed.glob("*.log"))
     assert (run.summary.deleted_partitions, run.summary.deleted_size) == (1, size)
 

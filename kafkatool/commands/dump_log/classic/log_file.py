@@ -14,7 +14,7 @@ from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.dump_log.classic.reports import Reports
 from kafkatool.commands.rows.batches import bad_records
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.batches.scan import Batch, Run
+from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import batch_text
 from kafkatool.format.batch import CODEC_MASK, MAX_INT32, BatchHeader, wrap_int64
@@ -55,7 +55,7 @@ class LogText:
         self.choose = choose
         self.last_offset = -1
 
-    def dump(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
+    def dump(self, walk: Iterable[BatchRun | Batch | Damage], size: int) -> None:
         """Print every batch and what Kafka says of bytes behind the last one."""
         if self.options.deep_iteration or self.choose:
             self._dump_deep(walk, size)
@@ -76,10 +76,10 @@ class LogText:
             if start is not None:
                 self.emit(f"Log starting offset: {start}")
 
-    def _list(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
+    def _list(self, walk: Iterable[BatchRun | Batch | Damage], size: int) -> None:
         trailer = _Trailer(self, size)
         for item in walk:
-            if isinstance(item, Run):
+            if isinstance(item, BatchRun):
                 trailer.end = item.position + item.end - item.start
                 self.emit_bytes(batch_lines(item.window, item.start, item.end, item.position))
             elif isinstance(item, Batch):
@@ -88,19 +88,19 @@ class LogText:
             else:
                 trailer.damage(item)
 
-    def _dump_deep(self, walk: Iterable[Run | Batch | Damage], size: int) -> None:
+    def _dump_deep(self, walk: Iterable[BatchRun | Batch | Damage], size: int) -> None:
         trailer = _Trailer(self, size)
         for item in walk:
             if isinstance(item, Damage):
                 trailer.damage(item)
-            elif isinstance(item, Run):
+            elif isinstance(item, BatchRun):
                 trailer.end = item.position + item.end - item.start
                 self._dump_run(item)
             else:
                 trailer.end = item.position + item.header.size
                 self._dump_batch(item)
 
-    def _dump_run(self, run: Run) -> None:
+    def _dump_run(self, run: BatchRun) -> None:
         """Many batches at once, and one by one those that need more care."""
         if not self._is_plain:
             for batch in run.batches():
@@ -112,7 +112,7 @@ class LogText:
             if at < run.end:
                 at = self._dump_careful(run, at)
 
-    def _dump_lines(self, run: Run, at: int, end: int, body: bytes | None = None) -> int:
+    def _dump_lines(self, run: BatchRun, at: int, end: int, body: bytes | None = None) -> int:
         position = run.position + at - run.start
         with_data = self.options.print_data_log
         text, at, self.last_offset, gaps = deep_lines(
@@ -123,9 +123,9 @@ class LogText:
             self._gap(last, offset)
         return at
 
-    def _dump_careful(self, run: Run, at: int) -> int:
+    def _dump_careful(self, run: BatchRun, at: int) -> int:
         """One batch that is compressed, or has something odd about its records."""
-        batch = next(Run(run.position + at - run.start, run.window, at, run.end, 1).batches())
+        batch = next(BatchRun(run.position + at - run.start, run.window, at, run.end, 1).batches())
         header = batch.header
         assert isinstance(header, BatchHeader)
         assert batch.data is not None

@@ -1,0 +1,70 @@
+"""The house is as its map says: rooms, what they are for, and names that mean one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+from kafkatool.cli import COMMANDS
+from tests.house import layers, map_rows
+from tests.places import ROOT
+
+PACKAGE = ROOT / "kafkatool"
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+MOST_ENTRIES = 30
+
+
+def modules(directory: Path) -> list[str]:
+    return [
+        path.stem for path in directory.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    ]
+
+
+def test_the_map_shows_every_room_with_its_line_and_its_level() -> None:
+    shown = [
+        line
+        for line in DESIGN.splitlines()
+        if line.startswith("| ") and ("| `engine/" in line or "| `commands/" in line)
+    ]
+    assert shown == list(map_rows())
+
+
+def test_no_module_lies_outside_of_a_room() -> None:
+    rooms = {room for layer in layers("kafkatool.engine") for room in layer}
+    assert set(modules(PACKAGE / "engine")) == {"__init__", *rooms}
+    verbs, *shared = layers("kafkatool.commands")
+    assert {verb.replace("_", "-") for verb in verbs} == set(COMMANDS)
+    assert set(modules(PACKAGE / "commands")) == {"__init__", *verbs, *(room for (room,) in shared)}
+
+
+def test_no_directory_of_modules_is_a_corridor() -> None:
+    for init in PACKAGE.rglob("__init__.py"):
+        assert len(modules(init.parent)) <= MOST_ENTRIES, init.parent
+
+
+def test_a_class_name_means_one_thing() -> None:
+    found = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_every_module_that_a_way_names_is_there() -> None:
+    ways = DESIGN.partition("### The way of one batch")[2].partition("\n## ")[0]
+    named = [word for word in ways.replace("`", " ` ").split() if word.endswith(".py")]
+    assert len(named) > 15
+    for word in named:
+        homes = (PACKAGE / word, PACKAGE / "engine" / word)
+        assert any(home.exists() for home in homes), word
+
+
+def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
+    for layer in ("engine", "commands", "format"):
+        rooms = {path.parent for path in (ROOT / "tests" / layer).rglob("test_*.py")} - {
+            ROOT / "tests" / layer
+        }
+        for room in rooms:
+            assert (PACKAGE / room.relative_to(ROOT / "tests")).is_dir(), room
