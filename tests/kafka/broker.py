@@ -158,7 +158,7 @@ class Broker(Serving):
         """Format the directories at the first start, start, and wait until it serves."""
         self._write_properties()
         if not self._formatted:
-            self._format()
+            self.format()
         with self.log_file.open("ab") as log:
             seen = log.tell()
             self._process = subprocess.Popen(
@@ -221,7 +221,9 @@ class Broker(Serving):
         lines = (f"{name}={value}\n" for name, value in sorted(self.properties.items()))
         self._properties_file.write_text("".join(lines))
 
-    def _format(self) -> None:
+    def format(self) -> None:
+        """Make the directories this node's own, as `start` does the first time."""
+        self._write_properties()
         words = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties_file)]
         if self._dynamic_quorum:
             words.append("--standalone")

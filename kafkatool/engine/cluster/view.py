@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.directory.log_dir import Partition
+from kafkatool.engine.directory.log_dir import FileEntry, Partition
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
@@ -96,13 +96,17 @@ class ClusterView:
         """The release that this metadata.version came with; the brokers may be newer. None: not known."""
         return None if self.metadata_level is None else _release_with(self.metadata_level)
 
+    def registered_release(self, node_id: int | None) -> Release | None:
+        """The release that a broker said it runs; None where it has not registered."""
+        level = self.registrations.get(-1 if node_id is None else node_id)
+        return None if level is None else _release_with(level)
+
     def release_of(self, node_id: int | None) -> Release | None:
         """The release that a broker ran, by its own registration; else that of the cluster. None: not known.
 
         In the middle of a rolling upgrade, and until somebody ends it, brokers are newer than the cluster.
         """
-        level = self.registrations.get(-1 if node_id is None else node_id)
-        return self.release if level is None else _release_with(level)
+        return self.registered_release(node_id) or self.release
 
     def replicas_of(self, topic: str | None, topic_id: str | None, partition: int | None) -> Replicas | None:
         if partition is None:
@@ -146,7 +150,8 @@ def _read_one(partition: Partition, guest: Guest, until_damage: bool) -> Cluster
         for record in _records(newest.path, view, guest):
             _apply(view, record)
     logs = [segment for segment in partition.live_segments if segment.log is not None]
-    view.is_complete = view.is_complete and bool(logs) and logs[0].base_offset <= start
+    begins_here = logs[0].base_offset <= start if logs else _is_just_formatted(newest)
+    view.is_complete = view.is_complete and begins_here
     is_whole = view.is_complete
     for segment in logs:
         assert segment.log is not None
@@ -157,6 +162,19 @@ def _read_one(partition: Partition, guest: Guest, until_damage: bool) -> Cluster
             view.is_known = view.is_complete = True  # it is all that the node will have, were it nothing
             break
     return view
+
+
+def _is_just_formatted(snapshot: FileEntry | None) -> bool:
+    """Whether a metadata log without segments is one that no node has written to yet."""
+    return snapshot is not None and snapshot.offset == 0
+
+
+def formatted_level(path: str, guest: Guest) -> int | None:
+    """Return the metadata.version that a file of first records sets; None where it sets none."""
+    view = ClusterView()
+    for record in _records(path, view, guest):
+        _apply(view, record)
+    return view.metadata_level
 
 
 def _records(path: str, view: ClusterView, guest: Guest, until_damage: bool = False) -> Iterator[Record]:

@@ -62,7 +62,10 @@ class BrokerLoading:
         self._missing_directories()
         self._chart.symptoms += absence_symptoms(self._broker, self._start)
         for log_dir in self._broker.log_dirs:
-            checks = check_start(log_dir, self._guest, self._broker.log_dirs, self._broker.node_id)
+            node_id = self._broker.node_id
+            release = self._start.cluster.registered_release(node_id)
+            checks = check_start(log_dir, self._guest, self._broker.log_dirs, node_id, release)
+            self._chart.notes += checks.remarks
             for problem in checks.problems:
                 self._tell_top(log_dir, problem)
             scans = Scans(log_dir.path)

@@ -10,16 +10,21 @@ from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
 from kafkatool.engine.broker.owner_checks import holds_metadata, owner_problems
+from kafkatool.engine.cluster.view import formatted_level
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
+from kafkatool.format.release import Release
 from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from kafkatool.format.state.quorum_state import read_quorum_state
 
 Offsets = dict[tuple[str, int], int]
 
 _BOOTSTRAP = "bootstrap.checkpoint"
+_FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+# The highest metadata.version that a release takes from its first snapshot; 4.3 takes any.
+_HIGHEST_LEVELS = {Release.V3_9: 21, Release.V4_0: 26, Release.V4_1: 29, Release.V4_2: 30}
 _VERSION_RECORD = b"metadata.version"
 
 
@@ -46,6 +51,8 @@ class StartChecks:
     problems: list[StartProblem] = field(default_factory=list)
     recovery_points: Offsets = field(default_factory=dict)
     log_starts: Offsets = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    """Facts that change nothing for the broker that is known to use the directory."""
 
     @property
     def refusals(self) -> list[str]:
@@ -76,12 +83,16 @@ class StartChecks:
 
 
 def check_start(
-    log_dir: LogDir, guest: Guest, siblings: list[LogDir] | None = None, node_id: int | None = None
+    log_dir: LogDir,
+    guest: Guest,
+    siblings: list[LogDir] | None = None,
+    node_id: int | None = None,
+    release: Release | None = None,
 ) -> StartChecks:
     """Look at a log directory as a broker does before it looks at any partition.
 
-    `siblings` are all log directories of the broker, this one among them, and `node_id` is what its
-    configuration says, where that is known.
+    `siblings` are all log directories of the broker, this one among them. `node_id` is what its configuration
+    says and `release` what it registered as, where that is known.
     """
     found = StartChecks(holds_metadata(log_dir))
     for problem in owner_problems(siblings or [log_dir], guest, node_id):
@@ -96,7 +107,8 @@ def check_start(
     for partition in log_dir.partitions:
         if partition.state is PartitionState.METADATA:
             _check_quorum_state(found, partition, guest)
-            _check_bootstrap(found, log_dir, guest)
+            if not _check_bootstrap(found, log_dir, guest):
+                _check_first_snapshot(found, partition, guest, release)
     return found
 
 
@@ -136,19 +148,38 @@ def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) 
             found.tell(Effect.REFUSE, path, "currentVoters is null: a node does not start with it")
 
 
-def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> None:
-    """A node reads how its cluster began at every start; only without the file does it do without."""
+def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> bool:
+    """Check how the cluster began, which a node up to 4.3 reads at every start; False without the file."""
     path = os.path.join(log_dir.path, _BOOTSTRAP)
     try:
         with open_source(path, guest) as source:
             if any(_says_version(item) for item in scan(source, chain=True)):
-                return
+                return True
     except FileNotFoundError:
-        return
+        return False
     except KafkatoolError as error:
         found.tell(Effect.REFUSE, path, str(error).removeprefix(f"{path}: "))
-        return
+        return True
     found.tell(Effect.REFUSE, path, "says no metadata.version: a node does not start with it")
+    return True
+
+
+def _check_first_snapshot(
+    found: StartChecks, partition: Partition, guest: Guest, release: Release | None
+) -> None:
+    """Check the snapshot that 4.4 and newer format a node with, instead of bootstrap.checkpoint."""
+    path = os.path.join(partition.path, _FIRST_SNAPSHOT)
+    level = formatted_level(path, guest)
+    if level is None:
+        return
+    text = f"formatted by Kafka 4.4 or newer, with metadata.version {level}"
+    too_old = [one for one, highest in _HIGHEST_LEVELS.items() if highest < level]
+    if release in too_old:
+        found.tell(Effect.REFUSE, path, f"{text}: Kafka {release.label} does not start with it")
+    elif too_old:
+        found.remarks.append(f"{path}: {text}: Kafka {max(too_old).label} and older do not start with it")
+    else:
+        found.remarks.append(f"{path}: {text}")
 
 
 def _says_version(item: Batch | Damage) -> bool:

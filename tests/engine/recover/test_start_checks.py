@@ -18,6 +18,7 @@ from kafkatool.engine.recover.assignment import fate_of
 from kafkatool.engine.recover.start_checks import StartChecks, check_start
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.release import Release
 from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
 from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_partition
@@ -244,6 +245,35 @@ def test_a_beginning_without_a_version_keeps_a_node_from_starting_and_none_at_al
     assert verdict(check(path)) == "refuse"
     (path / "bootstrap.checkpoint").unlink()
     assert verdict(check(path)) == "start"
+
+
+@pytest.mark.parametrize(
+    ("level", "release", "ending"),
+    [
+        (33, None, "33: Kafka 4.2 and older do not start with it"),
+        (33, Release.V4_3, "33: Kafka 4.2 and older do not start with it"),
+        (29, Release.V4_1, "29: Kafka 4.0 and older do not start with it"),
+        (33, Release.V4_2, None),
+        (27, Release.V3_9, None),
+    ],
+)
+def test_the_first_snapshot_of_a_newer_kafka_is_named_and_stops_a_release_that_is_too_old(
+    tmp_path: Path, level: int, release: Release | None, ending: str | None
+) -> None:
+    path = make(tmp_path / "logs")
+    old = path / "bootstrap.checkpoint"
+    record = b"\x01\x0c\x00\x11metadata.version" + level.to_bytes(2, "big") + b"\x00"
+    snapshot = path / METADATA / "00000000000000000000-0000000000.checkpoint"
+    snapshot.write_bytes(write_batch([NewRecord(None, record, 0)]))
+    assert not check_start(read(path), GUEST).remarks  # the old file is there: nothing is new about it
+    old.unlink()
+    found = check_start(read(path), GUEST, release=release)
+    if ending is None:
+        assert verdict(found) == "refuse"
+        assert f"Kafka {release.label if release else ''} does not start with it" in found.refusals[0]
+    else:
+        assert verdict(found) == "start"
+        assert [one.endswith(ending) for one in found.remarks] == [True]
 
 
 # --- what the metadata says of a directory ------------------------------------------------------------
