@@ -10,7 +10,6 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from kafkatool.format.schema.notation import ANY_VERSION, Versions
 
 _FOLDERS = ("common/message/", "common/metadata/", "message/")
 _STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
-_EVERY = Versions(0, ANY_VERSION)
 _NONE = Versions(1, 0)
 _ZEROS = ("", "0", "false", "0.0")
 
@@ -68,23 +66,17 @@ class Definition:
         return (*key, *_fields(self.value["fields"], spoken), *used)
 
 
-def read_jar(jar: Path) -> dict[str, dict[str, Any]]:
-    """Read every definition in a jar, by the name of the message."""
-    return {definition["name"]: definition for definition in _definitions(jar)}
-
-
-@cache
-def read_definitions(jars: tuple[Path, ...]) -> dict[str, dict[str, Definition]]:
+def read_definitions(jars: Iterable[Path]) -> dict[str, dict[str, Definition]]:
     """Read all jars of a release: artifact, then message. A key and its value are one message."""
     found = {}
     for jar in jars:
         artifact = re.sub(r"-[\d.]+\.jar$", "", jar.name)
-        if artifact.startswith("kafka") and (messages := read_jar(jar)):
+        if artifact.startswith("kafka") and (messages := {one["name"]: one for one in _read_jar(jar)}):
             found[artifact] = dict(_paired(messages))
     return found
 
 
-def _definitions(jar: Path) -> Iterator[dict[str, Any]]:
+def _read_jar(jar: Path) -> Iterator[dict[str, Any]]:
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if name.startswith(_FOLDERS) and name.endswith(".json"):

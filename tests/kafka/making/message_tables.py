@@ -1,114 +1,64 @@
-"""The tables of messages in `kafkatool/format`, written from the definitions in Kafka's jars.
-
-    python -m tests.kafka.making.message_tables        write the tables, and docs/message-changes.md
-
-What is read of Kafka is chosen here; everything else about a message is Kafka's word.
-"""
+"""The tables of messages in `kafkatool/format`: what the releases define, merged and in our notation."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from kafkatool.format.release import Release
 from kafkatool.format.schema.notation import Versions
 from tests.kafka import peers
-from tests.kafka.making.message_definitions import Definition, Line, read_definitions
-from tests.places import ROOT
-
-# --- the choice ---------------------------------------------------------------------------------------
-
-# Topic -> the artifact all of whose numbered messages are its records.
-TOPICS = {
-    "cluster_metadata": "kafka-metadata",
-    "consumer_offsets": "kafka-group-coordinator",
-    "transaction_state": "kafka-transaction-coordinator",
-    "share_group_state": "kafka-share-coordinator",
-    "remote_log_metadata": "kafka-storage",
-}
-
-# 3.9 defines these and reads none of them.
-UNREAD = {"3.9.2": ("ShareGroupPartitionMetadata", "ShareGroupMemberMetadata", "ShareGroupMetadata")}
-
-# The definitions of these have no number. Those of control records are in the source of Kafka.
-CONTROL = {
-    2: "LeaderChangeMessage",
-    3: "SnapshotHeaderRecord",
-    4: "SnapshotFooterRecord",
-    5: "KRaftVersionRecord",
-    6: "VotersRecord",
-}
-CONSUMER_PROTOCOL = {0: "ConsumerProtocolSubscription", 1: "ConsumerProtocolAssignment"}
-CLIENTS = "kafka-clients"
-
-# What `kafkatool serve` speaks.
-SPOKEN = {
-    "Produce": Versions(3, 8),  # refused, but librdkafka concludes from it what else we understand
-    "Fetch": Versions(4, 11),  # from the first with magic 2 to the last in which nothing follows the records
-    "ListOffsets": Versions(1, 7),
-    "Metadata": Versions(0, 8),  # from 9 on clients rely on leader epochs, and put topic ids into Fetch
-    "OffsetCommit": Versions(2, 7),
-    "OffsetFetch": Versions(1, 5),  # librdkafka crashes where it is not listed
-    "FindCoordinator": Versions(0, 2),
-    "JoinGroup": Versions(0, 5),
-    "Heartbeat": Versions(0, 3),
-    "LeaveGroup": Versions(0, 3),
-    "SyncGroup": Versions(0, 3),
-    "DescribeGroups": Versions(0, 4),
-    "ListGroups": Versions(0, 2),
-    "SaslHandshake": Versions(0, 1),
-    "ApiVersions": Versions(0, 4),
-    "DescribeConfigs": Versions(0, 3),
-    "SaslAuthenticate": Versions(0, 1),
-    "DescribeCluster": Versions(0, 1),
-}
-
-SCHEMA_TABLES = ROOT / "kafkatool/format/schema/tables"
-PROTOCOL_TABLE = ROOT / "kafkatool/format/protocol/tables.py"
+from tests.kafka.making import message_choice as choice
+from tests.kafka.making.message_choice import Messages
+from tests.kafka.making.message_definitions import Definition, Line
 
 ByRelease = dict[Release, Definition]
 
 
-# --- what the releases define -------------------------------------------------------------------------
-
-
-def messages_of(artifact: str) -> dict[str, ByRelease]:
-    """Every message of an artifact, by name, as each release that has it defines it; the oldest first."""
-    found: dict[str, ByRelease] = {}
-    for version in peers.RELEASES:
-        jars = tuple(map(Path, peers.classpath(version).split(os.pathsep)))
-        for name, definition in read_definitions(jars).get(artifact, {}).items():
-            if name not in UNREAD.get(version, ()):
-                found.setdefault(name, {})[Release.parse(version)] = definition
+def tables() -> dict[str, str]:
+    """Write every table of records, by the name of its module."""
+    found = {topic: _numbered(partial(choice.topic_records, topic)) for topic in choice.TOPICS}
+    found |= {"control": _chosen(choice.CONTROL), "consumer_protocol": _chosen(choice.CONSUMER_PROTOCOL)}
     return found
 
 
-def numbered(artifact: str) -> list[tuple[int, str, ByRelease]]:
-    """The messages of an artifact that have a number, in the order of theirs."""
-    found = []
-    for name, releases in messages_of(artifact).items():
-        number = releases[max(releases)].number
-        if number is not None:
-            found.append((number, name, releases))
-    return sorted(found)
+def protocol_table() -> str:
+    """Write the table of what is spoken: the request and the response of each API."""
+    return "\n".join(_spoken_text(name) for name in choice.spoken_names())
 
 
-def chosen(numbers: dict[int, str]) -> list[tuple[int, str, ByRelease]]:
-    """The messages of the clients that we have numbers for."""
-    messages = messages_of(CLIENTS)
-    return [(number, name, messages[name]) for number, name in numbers.items()]
+def protocol_definition(name: str) -> tuple[Definition, Versions]:
+    """A request or response as the newest release has it that still knows all versions we speak; these."""
+    versions = choice.SPOKEN[name.removesuffix("Request").removesuffix("Response")]
+    for version in reversed(peers.RELEASES):
+        definition = choice.client_messages([name], version)[name]
+        if definition.valid.low <= versions.low and versions.high <= definition.valid.high:
+            return definition, versions
+    raise ValueError(f"{name}: no release knows all of {versions}")
 
 
-def spoken_messages() -> list[tuple[Versions, str, ByRelease]]:
-    """The requests and responses of what is spoken, with the versions."""
-    messages = messages_of(CLIENTS)
-    return [
-        (versions, name, messages[name])
-        for api, versions in SPOKEN.items()
-        for name in (f"{api}Request", f"{api}Response")
-    ]
+def _numbered(read: Callable[[str], Messages]) -> str:
+    """Write the messages in the order of their own numbers."""
+    numbers = {}
+    for name, releases in _by_release(read).items():
+        (number,) = {definition.number for definition in releases.values()}
+        numbers[number] = name, releases
+    return "\n".join(record_text(number, *numbers[number]) for number in sorted(numbers))
+
+
+def _chosen(numbers: dict[int, str]) -> str:
+    releases = _by_release(partial(choice.client_messages, list(numbers.values())))
+    return "\n".join(record_text(number, name, releases[name]) for number, name in numbers.items())
+
+
+def _by_release(read: Callable[[str], Messages]) -> dict[str, ByRelease]:
+    """Each message by name, as every release that has it defines it; the oldest first."""
+    found: dict[str, ByRelease] = {}
+    for version in peers.RELEASES:
+        for name, definition in read(version).items():
+            found.setdefault(name, {})[Release.parse(version)] = definition
+    return found
 
 
 # --- the releases merged into one table ---------------------------------------------------------------
@@ -132,32 +82,28 @@ def record_text(number: int, name: str, releases: ByRelease) -> str:
     known = list(releases)
     valid = [definition.valid for definition in releases.values()]
     every = Versions(min(versions.low for versions in valid), max(versions.high for versions in valid))
-    (flexible,) = {definition.flexible for definition in releases.values()}
-    head = f"{number} {name}{_valid_words(releases)}{flexible}{_bounds(known, list(Release))}"
+    flexible = {definition.flexible for definition in releases.values()}
+    if len(flexible) > 1:
+        raise ValueError(f"{name} became flexible between releases: our notation has no words for that")
+    head = f"{number} {name}{_valid_words(releases)}{flexible.pop()}{_bounds(known, list(Release))}"
     lines = {release: definition.lines(every) for release, definition in releases.items()}
     return "\n".join([head, *_merged_text(lines, "  ")])
 
 
-def spoken_text(versions: Versions, name: str, releases: ByRelease) -> str:
-    """Write a request or response as the newest release has it that still knows all these versions."""
-    definition = [one for one in releases.values() if _covers(one.valid, versions)][-1]
+def _spoken_text(name: str) -> str:
+    definition, versions = protocol_definition(name)
     head = f"{definition.number} {name}{_range_word(versions)}{definition.flexible}"
     return "\n".join([head, *_plain_text(definition.lines(versions), "  ")])
 
 
-def _covers(valid: Versions, versions: Versions) -> bool:
-    return valid.low <= versions.low and versions.high <= valid.high
-
-
 def _valid_words(releases: ByRelease) -> str:
-    words, last = "", Versions(0, 0)
+    """Name the versions, and once more for each release that changed them; a lone v0 goes without saying."""
+    words, last = "", None
     for release, definition in releases.items():
-        if definition.valid != last and not words:
-            words = _range_word(definition.valid) if release == min(releases) else " v0"
-        if definition.valid != last and release != min(releases):
-            words += f"{_range_word(definition.valid)} from {release.label}"
+        if definition.valid != last:
+            words += _range_word(definition.valid) + (f" from {release.label}" if last else "")
         last = definition.valid
-    return words
+    return "" if words == " v0" else words
 
 
 def _range_word(versions: Versions) -> str:
@@ -202,36 +148,3 @@ def _plain_text(lines: Iterable[Line], indent: str) -> Iterator[str]:
     for line in lines:
         yield indent + line.text
         yield from _plain_text(line.children, indent + "  ")
-
-
-# --- the files ----------------------------------------------------------------------------------------
-
-
-def generated_files() -> dict[Path, str]:
-    """Every file that is written here, with its text."""
-    records = {topic: numbered(artifact) for topic, artifact in TOPICS.items()}
-    records |= {"control": chosen(CONTROL), "consumer_protocol": chosen(CONSUMER_PROTOCOL)}
-    files = {
-        SCHEMA_TABLES / f"{name}.py": _module([record_text(*message) for message in messages])
-        for name, messages in records.items()
-    }
-    files[PROTOCOL_TABLE] = _module([spoken_text(*message) for message in spoken_messages()])
-    return files
-
-
-def _module(messages: list[str]) -> str:
-    return '"""Written by `make schemas` from the definitions in Kafka\'s jars."""\n\n' + (
-        'TABLE = """\n' + "\n".join(messages) + '\n"""\n'
-    )
-
-
-def main() -> None:
-    """Write what has changed, and name it."""
-    for path, text in generated_files().items():
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-            print(path.relative_to(ROOT))
-
-
-if __name__ == "__main__":
-    main()
