@@ -42,7 +42,7 @@ def _numbered(read: Callable[[str], Messages]) -> str:
     """Write the messages in the order of their own numbers."""
     numbers = {}
     for name, releases in _by_release(read).items():
-        (number,) = {definition.number for definition in releases.values()}
+        (number,) = {one.number for one in releases.values() if one.number is not None}
         numbers[number] = name, releases
     return "\n".join(record_text(number, *numbers[number]) for number in sorted(numbers))
 
