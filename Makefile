@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 # Tests start the program thousands of times: without bytecode each start compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint peers soak man transcripts fixtures bench sdist wheel bundle clean
+.PHONY: help demo test lint peers soak man schemas transcripts fixtures bench sdist wheel bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -81,6 +81,9 @@ man: $(VENV)/installed ## write the man pages and completions anew from the comm
 	@$(BIN)/kafkatool completion bash > completions/kafkatool.bash
 	@$(BIN)/kafkatool completion zsh > completions/_kafkatool
 	@$(BIN)/kafkatool completion fish > completions/kafkatool.fish
+
+schemas: $(VENV)/installed-dev peers ## write the tables of messages anew from Kafka's jars, and what changed in them
+	@$(BIN)/python -m tests.kafka.make_schemas
 
 transcripts: $(VENV)/installed ## run the shell examples of README and tour, and write down what they print
 	@$(BIN)/python -m tests.transcripts

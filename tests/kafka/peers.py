@@ -29,6 +29,9 @@ KAFKAJS = "kafkajs@2.2.4"
 # The plugin that keeps remote segments in a local directory is only in Kafka's test jars.
 TIERED = "tiered"
 MIRROR = "mirror"
+# Of this release only the clients are out: their definitions tell what is coming.
+CLIENTS = "clients"
+NEXT_CLIENTS = "4.4.0"
 
 # Program -> the Debian package that brings it.
 PROGRAMS = {
@@ -93,6 +96,14 @@ def require_kafka(version: str) -> str:
         return classpath(version)
     except PeerMissingError as reason:
         skip_or_fail(f"Kafka {version}: {reason}")
+
+
+def require_clients(version: str) -> None:
+    """For tests: the clients alone of a release, or skip (fail under KAFKATOOL_REQUIRE_PEERS=1)."""
+    try:
+        kafka_jars(version, CLIENTS)
+    except PeerMissingError as reason:
+        skip_or_fail(f"the clients of Kafka {version}: {reason}")
 
 
 def require_program(name: str) -> str:
@@ -215,6 +226,7 @@ def fetch_all() -> bool:
     jobs += [(f"Kafka {version} tiered", partial(kafka_jars, version, TIERED)) for version in both]
     jobs += [(name, partial(_fetch_program, name, package)) for name, package in PROGRAMS.items()]
     jobs += [(f"Kafka {NEWEST} mirror", partial(kafka_jars, NEWEST, MIRROR)), ("kafkajs", _fetch_kafkajs)]
+    jobs += [(f"Kafka {NEXT_CLIENTS} clients", partial(kafka_jars, NEXT_CLIENTS, CLIENTS))]
     jobs += [(f"classes of Kafka {version}", partial(_archive_classes, version)) for version in both]
     return min(_attempt(what, fetch) for what, fetch in jobs)  # no short cut: each is tried
 

@@ -137,7 +137,7 @@ class Answers(GroupAnswers):
 
     def _configs(self, catalog: Catalog, resource: dict[str, Any], client: Client) -> Tree:
         kind, name = int(resource["resourceType"]), str(resource["resourceName"])
-        row: Tree = {"resourceType": kind, "resourceName": name, "configs": []}
+        row: Tree = {"errorMessage": None, "resourceType": kind, "resourceName": name, "configs": []}
         if kind != TOPIC_RESOURCE:
             return row  # of the broker that wrote all this nothing is known
         if not client.principal.may_read(name):
@@ -156,6 +156,8 @@ class Answers(GroupAnswers):
                 "value": None if one.value is None else one.text,
                 "isDefault": one.origin is SettingOrigin.DEFAULT,
                 "configSource": _SOURCES.get(one.origin, _SERVER_SOURCE),
+                "readOnly": True,
+                "documentation": None,
             }
             for one in settings.values()
             if wanted is None or one.name in wanted
@@ -166,7 +168,7 @@ class Answers(GroupAnswers):
         if request.body.get("keyType", 0) != 0:
             message = "there are no transactions here: kafkatool serve is read-only"
             return {"errorCode": ErrorCode.INVALID_REQUEST, "errorMessage": message, "nodeId": -1, "port": -1}
-        return self._broker(client)
+        return {"errorMessage": None, **self._broker(client)}
 
     # --- records --------------------------------------------------------------------------------------
 
@@ -214,7 +216,12 @@ class Answers(GroupAnswers):
         committed: bool,
         at_least_one: bool,
     ) -> Tree:
-        row: Tree = {"partitionIndex": asked["partition"], "highWatermark": -1, "records": b""}
+        row: Tree = {
+            "partitionIndex": asked["partition"],
+            "highWatermark": -1,
+            "abortedTransactions": None,
+            "records": b"",
+        }
         partition, error = self._partition(catalog, topic, asked["partition"], client)
         if partition is None:
             return {**row, "errorCode": error}
@@ -313,6 +320,7 @@ class Answers(GroupAnswers):
         refused: Tree = {
             "errorCode": ErrorCode.POLICY_VIOLATION,
             "errorMessage": "kafkatool serve is read-only",
+            "baseOffset": -1,
         }
 
         def rows(topic: dict[str, Any]) -> Tree:

@@ -158,6 +158,7 @@ class GroupAnswers:
                 return {
                     "partitionIndex": number,
                     "errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    "committedOffset": -1,
                     "metadata": "",
                 }
             return _committed(number, self._committed.get(group, topic, number))
@@ -230,7 +231,7 @@ def _who(body: Tree) -> tuple[str, int, str, str | None]:
 
 def _committed(number: int, commit: Commit | None) -> Tree:
     if commit is None:
-        return {"partitionIndex": number, "metadata": ""}
+        return {"partitionIndex": number, "committedOffset": -1, "metadata": ""}
     return {
         "partitionIndex": number,
         "committedOffset": commit.offset,

@@ -89,7 +89,7 @@ class Login:
             data = request.body["authBytes"]
             assert isinstance(data, bytes)
             try:
-                return {"authBytes": self._step(data)}
+                return {"errorMessage": None, "authBytes": self._step(data)}
             except Refusal as refusal:
                 self.failure = f"authentication failed: {refusal}"
                 message = "Authentication failed: Invalid username or password"

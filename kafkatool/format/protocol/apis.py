@@ -1,30 +1,28 @@
-"""The table of what is spoken: every API with its number, versions and layouts.
+"""The list of what is spoken: every API with its number, versions and layouts.
 
 The bounds serve all clients we know: 0 is within reach of librdkafka's older releases for all group APIs,
 Produce and OffsetFetch are listed because librdkafka breaks without, Metadata ends at 8 and Fetch at 11 so
-that neither leader epochs nor topic ids come into play.
+that neither leader epochs nor topic ids come into play. They are chosen where `tables` is written
+(`make schemas`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 
+from kafkatool.format.protocol.tables import TABLE
 from kafkatool.format.release import NEWEST
 from kafkatool.format.schema.layout import Layout, Tree, value_layout
 from kafkatool.format.schema.notation import Message, Versions, parse_messages
 
-_MODULES = (
-    *("produce", "fetch", "list_offsets", "metadata", "offset_commit", "offset_fetch", "find_coordinator"),
-    *("join_group", "heartbeat", "leave_group", "sync_group", "describe_groups", "list_groups"),
-    *("sasl_handshake", "api_versions", "describe_configs", "sasl_authenticate", "describe_cluster"),
-)
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API; `name` is that of its module, and of the method that answers it."""
+    """One API; `name` is that of the method that answers it."""
 
     key: int
     name: str
@@ -46,12 +44,14 @@ class Api:
         return value_layout(self.response, version)
 
 
-def _api(name: str) -> Api:
-    request, response = parse_messages(import_module(f"{__package__}.{name}").TABLE)
-    return Api(request.api_key, name, request.valid(NEWEST), request, response)
+def _apis() -> Iterator[Api]:
+    messages = parse_messages(TABLE)
+    for request, response in zip(messages[::2], messages[1::2], strict=True):
+        name = _WORD.sub("_", request.name.removesuffix("Request")).lower()
+        yield Api(request.api_key, name, request.valid(NEWEST), request, response)
 
 
-APIS = {api.key: api for api in map(_api, _MODULES)}
+APIS = {api.key: api for api in _apis()}
 BY_NAME = {api.name: api for api in APIS.values()}
 
 API_VERSIONS = BY_NAME["api_versions"]

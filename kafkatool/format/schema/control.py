@@ -16,38 +16,8 @@ from kafkatool.format.schema.jackson import as_json, json_text
 from kafkatool.format.schema.layout import Tree, value_layout
 from kafkatool.format.schema.notation import Message, parse_messages
 from kafkatool.format.schema.reading import Unreadable, read_int16, read_int32, read_struct
+from kafkatool.format.schema.tables.control import TABLE
 from kafkatool.format.schema.writing import write_struct
-
-TABLE = """
-2 LeaderChangeMessage v0-1
-  version int16
-  leaderId int32
-  voters []Voter
-  grantingVoters []Voter
-  struct Voter
-    voterId int32
-    voterDirectoryId uuid v1+
-3 SnapshotHeaderRecord
-  version int16
-  lastContainedLogTimestamp int64
-4 SnapshotFooterRecord
-  version int16
-5 KRaftVersionRecord
-  version int16
-  kRaftVersion int16
-6 VotersRecord
-  version int16
-  voters []Voter
-    voterId int32
-    voterDirectoryId uuid
-    endpoints []Endpoint
-      name string
-      host string
-      port uint16
-    kRaftVersionFeature KRaftVersionFeature
-      minSupportedVersion int16
-      maxSupportedVersion int16
-"""
 
 NAMES = (
     "ABORT",

@@ -8,61 +8,7 @@ from kafkatool.format.release import Release
 from kafkatool.format.schema.framed import Framed
 from kafkatool.format.schema.layout import Tree
 from kafkatool.format.schema.reading import Unreadable
-
-TABLE = """
-0 RemoteLogSegmentMetadataRecord
-  remoteLogSegmentId RemoteLogSegmentIdEntry
-    topicIdPartition TopicIdPartitionEntry
-      name string
-      id uuid
-      partition int32
-    id uuid
-  startOffset int64
-  endOffset int64
-  brokerId int32
-  maxTimestampMs int64
-  eventTimestampMs int64
-  segmentLeaderEpochs []SegmentLeaderEpochEntry
-    leaderEpoch int32
-    offset int64
-  segmentSizeInBytes int32
-  customMetadata bytes? = null
-  remoteLogSegmentState int8
-  txnIndexEmpty bool tag 0 since 4.0
-1 RemoteLogSegmentMetadataUpdateRecord
-  remoteLogSegmentId RemoteLogSegmentIdEntry
-    topicIdPartition TopicIdPartitionEntry
-      name string
-      id uuid
-      partition int32
-    id uuid
-  brokerId int32
-  eventTimestampMs int64
-  customMetadata bytes? = null
-  remoteLogSegmentState int8
-2 RemotePartitionDeleteMetadataRecord
-  topicIdPartition TopicIdPartitionEntry
-    name string
-    id uuid
-    partition int32
-  brokerId int32
-  eventTimestampMs int64
-  remotePartitionDeleteState int8
-3 RemoteLogSegmentMetadataSnapshotRecord
-  segmentId uuid
-  startOffset int64
-  endOffset int64
-  brokerId int32
-  maxTimestampMs int64
-  eventTimestampMs int64
-  segmentLeaderEpochs []SegmentLeaderEpochEntry
-    leaderEpoch int32
-    offset int64
-  segmentSizeInBytes int32
-  customMetadata bytes? = null
-  remoteLogSegmentState int8
-  txnIndexEmpty bool tag 0 since 4.0
-"""
+from kafkatool.format.schema.tables.remote_log_metadata import TABLE
 
 SEGMENT_STATES = (
     "COPY_SEGMENT_STARTED",

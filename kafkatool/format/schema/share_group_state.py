@@ -5,36 +5,7 @@ from __future__ import annotations
 from kafkatool.format.release import Release
 from kafkatool.format.schema.coordinator import Coordinator
 from kafkatool.format.schema.layout import Tree
-
-TABLE = """
-0 ShareSnapshot
-  key: groupId string, topicId uuid, partition int32
-  snapshotEpoch uint16 until 4.0
-  snapshotEpoch int32 since 4.1
-  stateEpoch int32
-  leaderEpoch int32
-  startOffset int64
-  deliveryCompleteCount int32 tag 0 = -1 since 4.2
-  createTimestamp int64 since 4.1
-  writeTimestamp int64 since 4.1
-  stateBatches []StateBatch
-    firstOffset int64
-    lastOffset int64
-    deliveryState int8
-    deliveryCount int16
-1 ShareUpdate
-  key: groupId string, topicId uuid, partition int32
-  snapshotEpoch uint16 until 4.0
-  snapshotEpoch int32 since 4.1
-  leaderEpoch int32
-  startOffset int64
-  deliveryCompleteCount int32 tag 0 = -1 since 4.2
-  stateBatches []StateBatch
-    firstOffset int64
-    lastOffset int64
-    deliveryState int8
-    deliveryCount int16
-"""
+from kafkatool.format.schema.tables.share_group_state import TABLE
 
 TOPIC = Coordinator(TABLE)
 

@@ -14,24 +14,7 @@ from kafkatool.format.schema import DecoderThrows
 from kafkatool.format.schema.coordinator import TOMBSTONE, Coordinator, UnknownType
 from kafkatool.format.schema.layout import Tree
 from kafkatool.format.schema.reading import Unreadable
-
-TABLE = """
-0 TransactionLog v0-1 flexible 1
-  key: transactionalId string
-  producerId int64
-  previousProducerId int64 v1+ tag 0 = -1 since 4.0
-  nextProducerId int64 v1+ tag 1 = -1 since 4.0
-  producerEpoch int16
-  nextProducerEpoch int16 v1+ tag 3 = -1 since 4.1
-  transactionTimeoutMs int32
-  transactionStatus int8
-  transactionPartitions []PartitionsSchema?
-    topic string
-    partitionIds []int32
-  transactionLastUpdateTimestampMs int64
-  transactionStartTimestampMs int64
-  clientTransactionVersion int16 v1+ tag 2 since 4.0
-"""
+from kafkatool.format.schema.tables.transaction_state import TABLE
 
 STATES = (
     "Empty",
