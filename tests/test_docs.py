@@ -24,8 +24,9 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 ]
 LAYOUTS = (
-    *("names", "batch", "record", "legacy", "offset_index", "time_index", "txn_index", "producer_snapshot"),
-    *("partition_metadata", "checkpoint", "properties", "clean_shutdown", "quorum_state"),
+    *("names", "batch", "record", "legacy", "offset_index", "time_index", "txn_index"),
+    *("state.producer_snapshot", "state.partition_metadata", "state.checkpoint", "state.properties"),
+    *("state.clean_shutdown", "state.quorum_state"),
 )
 
 
@@ -54,8 +55,8 @@ def test_every_module_that_reads_a_kind_shows_its_layout() -> None:
         if kind.read is not None
         for word in (*kind.read.__code__.co_names, kind.read.__module__.rpartition(".")[2])
     }
-    modules = {path.stem for path in (ROOT / "kafkatool" / "format").glob("*.py")}
-    assert (readers & modules) - {"kinds"} <= set(LAYOUTS)
+    modules = {path.stem for path in (ROOT / "kafkatool" / "format").rglob("*.py")}
+    assert (readers & modules) - {"kinds"} <= {name.rpartition(".")[2] for name in LAYOUTS}
 
 
 # --- the library --------------------------------------------------------------------------------------

@@ -45,7 +45,9 @@ def log_dir(tmp_path: Path) -> Path:
     root = tmp_path / "logs"
     root.mkdir()
     write_meta_properties(root)
-    flip(write_partition(root, "orders-0", segments=3), 60)
+    log = write_partition(root, "orders-0", segments=3)
+    for byte in (60, 80):  # one alone could be mended
+        flip(log, byte)
     return root
 
 
