@@ -12,9 +12,10 @@ from textwrap import dedent
 
 import pytest
 
+from kafkatool.format.batch import read_header
+from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.disk import write_meta_properties, write_partition
-from tests.engine.recover.test_planning import flip
 from tests.log_dirs import read_tree
 
 # The command, with a stage or the writing before it that takes its time, in the middle of one call into C.
@@ -45,9 +46,11 @@ def log_dir(tmp_path: Path) -> Path:
     root = tmp_path / "logs"
     root.mkdir()
     write_meta_properties(root)
-    log = write_partition(root, "orders-0", segments=3)
-    for byte in (60, 80):  # one alone could be mended
-        flip(log, byte)
+    log = write_partition(root, "orders-0", segments=3) / segment_file(60, ".log")
+    raw = bytearray(log.read_bytes())
+    for byte in (100, 101):  # one alone could be mended
+        raw[read_header(raw).size + byte] ^= 1
+    log.write_bytes(raw)
     return root
 
 
