@@ -27,7 +27,7 @@ from kafkatool.format.java_text import LONG_MAX
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Damage, Severity
     from kafkatool.engine.directory.locate import Search, SearchStep
-    from kafkatool.engine.directory.log_dir import LogDir, Partition, Problem
+    from kafkatool.engine.directory.log_dir import ListingProblem, LogDir, Partition
     from kafkatool.engine.directory.targets import FileTarget, Target
     from kafkatool.engine.files.source import Guest
 
@@ -101,7 +101,7 @@ def lookup(
 
     speak = common.talk()
     expansion = where.expand(readable=SEGMENT_FILES)
-    problems: list[Problem] = []
+    problems: list[ListingProblem] = []
     target_ms = _target_ms(time)
     met = _Met(speak, common.guest(), severity(fail_on))
     with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
@@ -179,7 +179,7 @@ def _target_ms(time: str | None) -> int | None:
 
 
 def _searches(
-    targets: list[Target], how: Guest, problems: list[Problem]
+    targets: list[Target], how: Guest, problems: list[ListingProblem]
 ) -> Iterator[tuple[Partition, Search]]:
     """One search for every partition; a log named by itself is searched alone."""
     from kafkatool.engine.directory.locate import search_in
@@ -206,7 +206,7 @@ def _searches(
 
 
 def _search_alone(
-    file: FileTarget, how: Guest, problems: list[Problem]
+    file: FileTarget, how: Guest, problems: list[ListingProblem]
 ) -> Iterator[tuple[Partition, Search]]:
     from kafkatool.engine.directory.locate import search_in
     from kafkatool.engine.directory.log_dir import read_files

@@ -17,7 +17,7 @@ from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:
     from kafkatool.commands.rows.listing import ListedPlace, ListingView, LsRow
-    from kafkatool.engine.directory.log_dir import LogDir, Problem
+    from kafkatool.engine.directory.log_dir import ListingProblem, LogDir
     from kafkatool.engine.directory.targets import Target
     from kafkatool.engine.files.source import Guest
 
@@ -159,7 +159,7 @@ class _Listing:
         for state in states:
             if state not in known:
                 raise unknown_word("--state", state, known)
-        problems: list[Problem] = []
+        problems: list[ListingProblem] = []
         directories = {
             target: read_log_dir(target.path, self._guest)
             for target in targets
@@ -184,7 +184,7 @@ class _Listing:
             if not self.places:
                 raise UsageError(f"no partition is {' or '.join(states)}")
 
-    def _note(self, problems: list[Problem]) -> None:
+    def _note(self, problems: list[ListingProblem]) -> None:
         for problem in problems:
             if problem.vanished:
                 self._talk.detail(f"{problem.path}: vanished meanwhile")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home, NamedPartition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.rebuild.planning import RebuildAsk, Rebuilt
+    from kafkatool.engine.rebuild.planning import RebuildRequest, Rebuilt
 
 EPILOG = epilog(
     {
@@ -146,8 +146,8 @@ class _RebuildRun:
         asks = [ask for named in home.partitions if (ask := self._ask(named, known)) is not None]
         return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
-    def _ask(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> RebuildAsk | None:
-        from kafkatool.engine.rebuild.planning import RebuildAsk, Rebuilding
+    def _ask(self, named: NamedPartition, known: dict[str, dict[str, str]]) -> RebuildRequest | None:
+        from kafkatool.engine.rebuild.planning import Rebuilding, RebuildRequest
         from kafkatool.errors import KafkatoolError
 
         try:
@@ -155,7 +155,7 @@ class _RebuildRun:
         except KafkatoolError as error:
             self._leave(named.partition.path, error)
             return None
-        return RebuildAsk(named, Rebuilding(self._now_ms, interval, self._force, named.bases))
+        return RebuildRequest(named, Rebuilding(self._now_ms, interval, self._force, named.bases))
 
     def _leave(self, path: str, why: object) -> None:
         self._talk.warn(f"{path}: {why}; left as it is")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.recover.assignment import PartitionFate
-    from kafkatool.engine.recover.planning import RecoverAsk
+    from kafkatool.engine.recover.planning import RecoverRequest
     from kafkatool.engine.recover.result import Recovered
     from kafkatool.engine.recover.start_checks import StartChecks
 
@@ -204,12 +204,12 @@ class _RecoverRun:
         asks = [ask for one in partitions if (ask := self._ask(one, checks)) is not None]
         return plans_of(asks, pool, self._guest, self._talk, self._leave)
 
-    def _ask(self, partition: Partition, checks: StartChecks) -> RecoverAsk | None:
-        from kafkatool.engine.recover.planning import RecoverAsk
+    def _ask(self, partition: Partition, checks: StartChecks) -> RecoverRequest | None:
+        from kafkatool.engine.recover.planning import RecoverRequest
         from kafkatool.errors import KafkatoolError
 
         try:
-            return RecoverAsk(partition, self._start.how(partition, checks))
+            return RecoverRequest(partition, self._start.how(partition, checks))
         except KafkatoolError as error:
             self._leave(partition.path, error)
             return None

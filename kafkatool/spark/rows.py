@@ -30,7 +30,7 @@ from kafkatool.engine.records.arrow_rows import (
     known,
     timestamp_types,
 )
-from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.engine.records.subject import ReadLimits, Subject, logs_of
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.engine.stats.walk import LogStats, StatsJob
@@ -173,7 +173,7 @@ class RowReader:
         failed: list[str] = []
         hidden = 0
         for piece in self._pieces(stretch, said, failed):
-            if isinstance(piece, Bad):
+            if isinstance(piece, UnreadPiece):
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
             takes = self._takes(piece, stretch)
@@ -190,7 +190,9 @@ class RowReader:
         if said:
             self._can_read(stretch)
 
-    def _pieces(self, stretch: LogStretch, said: list[str], failed: list[str]) -> Iterator[RecordPiece | Bad]:
+    def _pieces(
+        self, stretch: LogStretch, said: list[str], failed: list[str]
+    ) -> Iterator[RecordPiece | UnreadPiece]:
         """What lies in a stretch; what is said of its log, and why it cannot be opened."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
@@ -209,7 +211,7 @@ class RowReader:
             failed.append(str(error))
             return
         for piece in stream.pieces():
-            if isinstance(piece, Bad):
+            if isinstance(piece, UnreadPiece):
                 if piece.log != log or _position(piece) >= stretch.end:
                     return
                 yield piece
@@ -240,7 +242,7 @@ class RowReader:
         return {name: _RECORD_MAKERS[name](piece, rows) for name in self.names if name in _RECORD_MAKERS}
 
 
-def _position(bad: Bad) -> int:
+def _position(bad: UnreadPiece) -> int:
     found = bad.damage or bad.batch
     assert found is not None
     return found.position
@@ -256,7 +258,7 @@ def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
     return take
 
 
-def _damage_of(bad: Bad, stretch: LogStretch) -> Damage:
+def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:
     if bad.damage is not None:
         return settled(bad.damage, bad.source, stretch)
     assert bad.batch is not None

@@ -17,7 +17,7 @@ from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import open_source
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.format import txn_index
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, Codec, NewRecord
@@ -48,7 +48,7 @@ class CleanLog:
     @property
     def log(self) -> Log:
         if self._log is None:
-            left = Opening(is_clean=True)
+            left = LeftLog(is_clean=True)
             self._log = open_log(Disk(), str(self.directory), self.config, now_ms=TIME, left=left)
         return self._log
 

@@ -13,7 +13,7 @@ from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.reading import records
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
@@ -61,5 +61,5 @@ def crashed_swaps(done: Compacted, partition: Path, topic: str, tmp_path: Path) 
 
 def offsets_found(directory: Path, config: TopicConfig, now_ms: int) -> list[int]:
     """What we find when we open a log after a crash."""
-    with open_log(Disk(), str(directory), config, now_ms=now_ms, left=Opening()) as opened:
+    with open_log(Disk(), str(directory), config, now_ms=now_ms, left=LeftLog()) as opened:
         return [record.offset for record in records(opened, 0)]

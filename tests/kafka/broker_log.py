@@ -10,7 +10,7 @@ from kafkatool.engine.broker import refusals
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from tests.engine.log.test_fixtures import content
 from tests.kafka.java_client import JavaServant
@@ -50,8 +50,8 @@ class TwoLogs:
         for directory in self.directories:
             make(directory)
 
-    def open(self, now_ms: int, left: Opening | None = None) -> Log:
-        left = left or Opening()
+    def open(self, now_ms: int, left: LeftLog | None = None) -> Log:
+        left = left or LeftLog()
         self.servant.call(
             "open",
             directory=str(self.theirs),

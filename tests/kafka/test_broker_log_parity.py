@@ -16,13 +16,13 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.log.loading import Opening
+from kafkatool.engine.log.loading import LeftLog
 from kafkatool.engine.log.reading import records
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
-from kafkatool.engine.recover.result import Recovering
+from kafkatool.engine.recover.result import StartFacts
 from kafkatool.format.batch import (
     HEADER_SIZE,
     TIMESTAMP_TYPE_MASK,
@@ -247,7 +247,7 @@ def test_what_an_interrupted_cleaner_left_is_resolved_as_by_a_broker(
     both = TwoLogs(servant, tmp_path, path.name, {"cleanup.policy": "compact", "index.interval.bytes": "200"})
     both.prepare(lambda directory: shutil.copytree(path, directory))
     assert any(name.suffix in (".cleaned", ".swap", ".deleted") for name in both.ours.iterdir())
-    both.open(NOW, Opening(is_clean=is_clean))
+    both.open(NOW, LeftLog(is_clean=is_clean))
     both.close()
     assert both.differences() == []
     assert not any(name.suffix in (".cleaned", ".swap", ".deleted") for name in both.ours.iterdir())
@@ -286,7 +286,7 @@ def test_a_segment_of_too_many_offsets_is_split_as_by_a_broker(
         os.utime(log, (1_600_000_000, 1_600_000_000))
 
     both.prepare(prepare)
-    log = both.open(NOW, Opening(recovery_point, log_start_offset=first_base))
+    log = both.open(NOW, LeftLog(recovery_point, log_start_offset=first_base))
     assert len(log.segments) == 3
     assert len(list(records(log, 3))) == 7 * 4
     both.close()
@@ -300,11 +300,11 @@ def test_a_segment_of_too_many_offsets_is_split_as_by_a_broker(
         recovered = tmp_path / "recovered" / theirs.name
         recovered.parent.mkdir()
         prepare(recovered)
-        recover(recovered, Recovering(NOW, log_start=first_base, interval=100))
+        recover(recovered, StartFacts(NOW, log_start=first_base, interval=100))
         assert content(recovered) == content(theirs)
 
 
-def recover(directory: Path, how: Recovering) -> None:
+def recover(directory: Path, how: StartFacts) -> None:
     """What `kafkatool recover --apply` does."""
     planned = plan_recover(read_partition(str(directory), []), how, Guest(cache_keep=True))
     apply(as_plan(str(directory.parent), [planned]), Disk(), Applying(NOW, offline=True))
@@ -345,7 +345,7 @@ def test_preallocated_logs_are_as_long_as_a_brokers(servant: JavaServant, tmp_pa
     both.close()
     assert both.differences() == []
     assert log_sizes(ours) == log_sizes(theirs)
-    killed.open(NOW, Opening(100))
+    killed.open(NOW, LeftLog(100))
     killed.append(write_batch([NewRecord(b"k", b"after", NOW)]), NOW, 0)
     killed.close()
     assert killed.differences() == []

@@ -15,7 +15,7 @@ import pytest
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.planning import plan_recover
-from kafkatool.engine.recover.result import Recovering
+from kafkatool.engine.recover.result import StartFacts
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from tests.cli import run
 from tests.kafka import peers
@@ -207,6 +207,6 @@ def test_where_a_node_does_not_come_through_recover_had_said_so(
 ) -> None:
     log = restore(killed)
     damage(log)
-    found = plan_recover(read_partition(str(log.path), []), Recovering(0), Guest())
+    found = plan_recover(read_partition(str(log.path), []), StartFacts(0), Guest())
     assert found.refusal is not None
     assert not load(killed)

@@ -24,7 +24,7 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
-from kafkatool.engine.recover.result import Recovered, Recovering
+from kafkatool.engine.recover.result import Recovered, StartFacts
 from kafkatool.engine.recover.start_checks import check_start
 from kafkatool.format import offset_index, time_index
 from kafkatool.format.batch import read_header
@@ -167,7 +167,7 @@ def recover(log_dir: Path, *, is_applied: bool) -> dict[str, Recovered]:
         if partition.topic == TOPIC and partition.partition is not None:
             key = (TOPIC, partition.partition)
             points, starts = checks.recovery_points, checks.log_starts
-            how = Recovering(now_ms, points.get(key, 0), starts.get(key, 0), INTERVAL, INDEX_BYTES)
+            how = StartFacts(now_ms, points.get(key, 0), starts.get(key, 0), INTERVAL, INDEX_BYTES)
             found[partition.directory] = plan_recover(partition, how, GUEST)
     if checks.refusals:
         return dict.fromkeys(found, Recovered("", refusal=checks.refusals[0]))

@@ -27,7 +27,7 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
-from kafkatool.engine.retention.logs import JudgedLog, Judging, copied_of, judge
+from kafkatool.engine.retention.logs import JudgedLog, RetentionRequest, copied_of, judge
 from kafkatool.engine.retention.rules import Decision, RetentionRule
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
@@ -165,7 +165,7 @@ def read_sources(log_dirs: list[Path], broker: Broker) -> Sources:
 
 def foretell(copy: Path, sources: Sources) -> dict[str, JudgedLog]:
     log_dir = read_log_dir(str(copy), GUEST)
-    how = Judging(time.time_ns() // 1_000_000)
+    how = RetentionRequest(time.time_ns() // 1_000_000)
     asked = [one for one in log_dir.partitions if one.state is PartitionState.ACTIVE]
     return {one.directory: judge(one, log_dir, sources, how, GUEST) for one in asked}
 
@@ -441,14 +441,14 @@ def test_of_a_tiered_log_goes_here_what_is_copied_and_above_the_local_limit(
             highest = partition.live_segments[-1].base_offset - 1
             moment = time.time_ns() // 1_000_000
             copied = copied_of(partition, log_dir, sources, copies)
-            judged = judge(partition, log_dir, sources, Judging(moment), GUEST, copied)
+            judged = judge(partition, log_dir, sources, RetentionRequest(moment), GUEST, copied)
             assert judged.limits.remote_offset == highest
             assert judged.outcome.deleted
             assert judged.outcome.log_start == 0
             assert names(broker.log_dir / f"{topic}-0", ".log") == left_of(judged)
-            given = judge(partition, log_dir, sources, Judging(moment, remote_offset=highest), GUEST)
+            given = judge(partition, log_dir, sources, RetentionRequest(moment, remote_offset=highest), GUEST)
             assert given.outcome == judged.outcome
-            unsure = judge(partition, log_dir, sources, Judging(moment), GUEST)
+            unsure = judge(partition, log_dir, sources, RetentionRequest(moment), GUEST)
             assert [one.decision is Decision.UNKNOWN for one in unsure.outcome.verdicts] == [
                 one.decision is Decision.DELETE for one in judged.outcome.verdicts
             ]

@@ -140,7 +140,7 @@ class _CompactRun:
         return found
 
     def run(self, found: FoundPartitions, pool: Workers, *, memory: int) -> None:
-        from kafkatool.commands.compact.telling import Asking, Telling
+        from kafkatool.commands.compact.telling import CompactContext, Telling
         from kafkatool.commands.rows.compaction import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
         from kafkatool.commands.rows.plans import name_leftovers
         from kafkatool.engine.compaction.key_room import KeyRoom
@@ -152,7 +152,7 @@ class _CompactRun:
         is_all_counted = self._how.key is None and self._how.top is None
         self._room = KeyRoom(memory, is_all_counted=is_all_counted)
         self._guest = self._guest.one_of(pool.count)
-        asking = Asking(self._at_ms, self._guest, verdicts)
+        asking = CompactContext(self._at_ms, self._guest, verdicts)
         self._telling = Telling(asking, self._talk, self._fmt, self._bytes_as)
         columns = STAGE_COLUMNS if self._how.key is not None else PASS_COLUMNS
         with rows(self._fmt, WASTE_COLUMNS if self._how.top else columns, raw=self._raw) as out:

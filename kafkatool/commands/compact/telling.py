@@ -62,7 +62,7 @@ class CompactRequest:
         return Cleaner(ratio, is_on is True and count > 0, int(str(size)), max(1, count), float(str(factor)))
 
 
-class Asking(NamedTuple):
+class CompactContext(NamedTuple):
     """When, and where to look."""
 
     at_ms: int
@@ -74,7 +74,7 @@ class Asking(NamedTuple):
 class Telling:
     """Rows go to stdout, sentences to stderr."""
 
-    _asking: Asking
+    _asking: CompactContext
     _talk: Talk
     _fmt: Format
     _bytes_as: BytesFormat

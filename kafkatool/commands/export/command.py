@@ -155,7 +155,7 @@ class _Wanted:
         self, subjects: list[Subject], reading: RecordReading, pool: Workers, advance: Advance
     ) -> ExportTally:
         from kafkatool.commands.export.runs import Export
-        from kafkatool.commands.export.tasks import How, export_on
+        from kafkatool.commands.export.tasks import ExportRequest, export_on
         from kafkatool.commands.export.writers import opener
         from kafkatool.commands.screen.csv_safety import CSV_SAFE, NAME
         from kafkatool.engine.files.disk import Disk
@@ -174,7 +174,7 @@ class _Wanted:
         elif pool.count == 1:
             export.into_directory(subjects, self.output)
         else:
-            how = How.of(reading, pool.count, self.fmt, topics, self.bytes_as, settings, is_safe)
+            how = ExportRequest.of(reading, pool.count, self.fmt, topics, self.bytes_as, settings, is_safe)
             export_on(pool, export, how, subjects, os.path.abspath(self.output))
         return export.tally
 

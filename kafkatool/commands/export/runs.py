@@ -14,7 +14,7 @@ from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.records.export_output import ExportDone, ExportOrigin, Manifest, Sink
-from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.engine.records.subject import Subject, is_inside, logs_of
 from kafkatool.engine.records.visibility import PASSING
 from kafkatool.errors import KafkatoolError, Refused, UsageError
@@ -119,9 +119,9 @@ class Export:
     def _passing(self) -> int:
         return sum(self.reading.hidden.counts[rule] for rule in PASSING)
 
-    def _write(self, pieces: Iterator[RecordPiece | Bad], writer: ExportWriter) -> None:
+    def _write(self, pieces: Iterator[RecordPiece | UnreadPiece], writer: ExportWriter) -> None:
         for found in pieces:
-            if isinstance(found, Bad):
+            if isinstance(found, UnreadPiece):
                 self.reading.met(found)
                 continue
             rows = self.reading.rows(found)

@@ -26,7 +26,7 @@ from kafkatool.engine.records.visibility import Hidden
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ExportRequest:
     """What all segments of an export share."""
 
     chosen: RecordFilter
@@ -50,7 +50,7 @@ class How:
         bytes_as: BytesFormat,
         settings: str,
         is_csv_safe: bool,
-    ) -> How:
+    ) -> ExportRequest:
         """What a reading looks for, by one of so many workers."""
         return cls(
             reading.chosen,
@@ -67,8 +67,8 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentAsk:
-    how: How
+class SegmentRequest:
+    how: ExportRequest
     subject: Subject
     log: SegmentLog
     name: str
@@ -99,7 +99,7 @@ class SegmentAnswer:
     mends: dict[str, set[str]]
 
 
-def export_segment(ask: SegmentAsk) -> SegmentAnswer:
+def export_segment(ask: SegmentRequest) -> SegmentAnswer:
     """One segment into one file, wherever this runs."""
     how, talk = ask.how, RecordedTalk()
     reading = RecordReading(
@@ -128,7 +128,9 @@ def export_segment(ask: SegmentAsk) -> SegmentAnswer:
     )
 
 
-def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], directory: str) -> None:
+def export_on(
+    pool: Workers, export: Export, how: ExportRequest, subjects: list[Subject], directory: str
+) -> None:
     """The same files and manifest as `Export.into_directory` writes."""
     refuse_same_names(subjects)
     export.make_directory(directory)
@@ -154,12 +156,12 @@ def export_on(pool: Workers, export: Export, how: How, subjects: list[Subject], 
 
 
 def _asks(
-    export: Export, how: How, subjects: list[Subject], directory: str, manifest: Manifest
-) -> Iterator[SegmentAsk]:
+    export: Export, how: ExportRequest, subjects: list[Subject], directory: str, manifest: Manifest
+) -> Iterator[SegmentRequest]:
     for subject in subjects:
         export.make_directory(os.path.join(directory, subject.name))
         for log in logs_of(subject.named, wanted=how.chosen.wanted):
             name = os.path.join(subject.name, f"{log.base_offset:020d}.{export.extension}")
             origin = export.origin(log, subject)
             if origin is not None and not export.is_done(manifest, name, origin):
-                yield SegmentAsk(how, subject, log, name, os.path.join(directory, name), origin)
+                yield SegmentRequest(how, subject, log, name, os.path.join(directory, name), origin)

@@ -26,7 +26,7 @@ from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.engine.records.fates import TransactionFate
-from kafkatool.engine.records.stream import Bad, RecordPiece, RecordStream, Start
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.engine.records.subject import Subject, subjects_of
 from kafkatool.engine.records.visibility import Hidden, VisibilityRule
 from kafkatool.format import kinds
@@ -183,7 +183,7 @@ class RecordReading:
         ]
         return np.array(found, dtype=np.int64)
 
-    def met(self, bad: Bad) -> None:
+    def met(self, bad: UnreadPiece) -> None:
         """Say what is damaged; the walk goes on."""
         place = self.place(bad.log.path)
         if bad.damage is not None:

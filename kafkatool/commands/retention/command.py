@@ -121,14 +121,14 @@ class _RetentionRun:
 
     def judge_with(self, remote_offset: int | None, *, check_times: bool) -> None:
         """Settle the moment, and what nobody can read from the disk."""
-        from kafkatool.engine.retention.logs import Judging
+        from kafkatool.engine.retention.logs import RetentionRequest
 
         number, _is_assumed = self._broker.watermark(None)
         at_end = self._broker.high_watermark == "end"
         moment = self._broker.moment(self._now_ms)
         if self._plan.apply and moment > self._now_ms:
             raise UsageError("--at a time to come is for telling: --apply does what is due by now")
-        self._how = Judging(moment, number, at_end, remote_offset, check_times)
+        self._how = RetentionRequest(moment, number, at_end, remote_offset, check_times)
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.cluster.remote_copies import RemoteCopies
@@ -163,13 +163,13 @@ class _RetentionRun:
 
     def _judge(self, home: Home) -> list[JudgedLog]:
         from kafkatool.engine.jobs.in_order import in_order
-        from kafkatool.engine.retention.logs import JudgeAsk, judge_one
+        from kafkatool.engine.retention.logs import JudgeRequest, judge_one
         from kafkatool.errors import KafkatoolError
 
         judged = []
         sources, log_dir, guest = self._sources(home), home.log_dir, self._guest.one_of(self.pool.count)
         asks = [
-            JudgeAsk(one.partition, log_dir, sources, self._how, guest, self._copied(home, one, sources))
+            JudgeRequest(one.partition, log_dir, sources, self._how, guest, self._copied(home, one, sources))
             for one in home.partitions
         ]
         for ask, answer in in_order(self.pool, judge_one, asks):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.selection import Home
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.plan.in_order import PlanAsk
+    from kafkatool.engine.plan.in_order import PlanRequest
     from kafkatool.engine.plan.journal import Journal
     from kafkatool.engine.plan.steps import Applying, Plan, Step
 
@@ -178,7 +178,7 @@ def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
 
 
 def plans_of(
-    asks: Sequence[PlanAsk[_Plan]],
+    asks: Sequence[PlanRequest[_Plan]],
     pool: Workers,
     guest: Guest,
     speak: Talk,

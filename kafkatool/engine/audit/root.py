@@ -18,7 +18,7 @@ from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
-from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.directory.roots import Root
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
@@ -30,7 +30,7 @@ from kafkatool.engine.retention.logs import copied_of, limits_for, with_copies
 from kafkatool.engine.retention.rules import RetentionFacts, RetentionLimits, SegmentFacts, TimeSource, decide
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace
+from kafkatool.engine.verify.place import CheckedPlace
 from kafkatool.engine.verify.rechecking import Recheck, Verified
 from kafkatool.engine.verify.state_file import tail_checksum
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
@@ -86,7 +86,7 @@ class Audit(Verification):
 
     def _job(self, place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return AuditJob(
-            None if segment.state is SNAPSHOT else segment.base_offset,
+            None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
             deep=self._request.deep,
             guest=guest,
@@ -189,7 +189,7 @@ class Audit(Verification):
             how = Cleaning(
                 settings.config, now_ms, key_capacity(sources), guest, KeyRoom(self.request.memory)
             )
-            cleaning = SavingsAsk(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+            cleaning = SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(key), how)
         before = self._units.get(partition.path)
         is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)
         slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent
@@ -224,7 +224,7 @@ class PartitionRequest:
     reading: FactsReading
     limits: RetentionLimits
     guest: Guest
-    cleaning: SavingsAsk | None
+    cleaning: SavingsRequest | None
     before: Unit | None
     is_same: bool
 

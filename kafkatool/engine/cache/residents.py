@@ -25,8 +25,8 @@ from kafkatool.engine.directory.extent import (
 from kafkatool.engine.directory.locate import Search
 from kafkatool.engine.directory.log_dir import (
     FileEntry,
+    ListingProblem,
     Partition,
-    Problem,
     Segment,
     SegmentState,
     read_files,
@@ -94,7 +94,7 @@ class Notes:
         else:
             self.failures.append(f"{path}: {error.strerror}")
 
-    def add_problems(self, problems: Iterable[Problem]) -> None:
+    def add_problems(self, problems: Iterable[ListingProblem]) -> None:
         for problem in problems:
             if problem.vanished:
                 self.vanished.append(problem.path)
@@ -117,7 +117,7 @@ def named_partitions(
             yield from ((one, None) for one in _listed(target.path, guest, notes))
         else:
             loose.append(target)
-    problems: list[Problem] = []
+    problems: list[ListingProblem] = []
     yield from ((one, None) for one in read_files(loose, problems))
     notes.add_problems(problems)
 
@@ -130,7 +130,7 @@ def _partitions_in(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]
 
 
 def _listed(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
-    problems: list[Problem] = []
+    problems: list[ListingProblem] = []
     try:
         yield read_partition(path, problems, guest)
     except KafkatoolError as error:

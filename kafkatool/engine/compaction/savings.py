@@ -24,7 +24,7 @@ def key_capacity(sources: Sources) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SavingsAsk:
+class SavingsRequest:
     """One compacted partition."""
 
     path: str
@@ -34,7 +34,7 @@ class SavingsAsk:
     how: Cleaning
 
 
-def savings(ask: SavingsAsk) -> dict[str, Any]:
+def savings(ask: SavingsRequest) -> dict[str, Any]:
     """Records and bytes before and after a pass; `error` where a broker's cleaner would give up."""
     try:
         log = open_cleanable(

@@ -49,7 +49,10 @@ class PartitionState(StrEnum):
 
 
 class SegmentState(StrEnum):
-    """What a segment is to the broker; an orphan has indexes and no log."""
+    """What a segment is to the broker; an orphan has indexes and no log.
+
+    A metadata snapshot is batches like a log, with offsets of its own and no indexes, and is read as one.
+    """
 
     ACTIVE = "active"
     CLOSED = "closed"
@@ -57,6 +60,7 @@ class SegmentState(StrEnum):
     CLEANED = "cleaned"
     SWAP = "swap"
     ORPHAN = "orphan"
+    METADATA_SNAPSHOT = "metadata_snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ListingProblem:
     """Something that could not be read. `vanished` things are a live broker's doing, not a fault."""
 
     path: str
@@ -149,7 +153,7 @@ class Problem:
     """It could be read, and is not what its name says."""
 
 
-def tell_problems(problems: Iterable[Problem], notes: list[str], failures: list[str]) -> None:
+def tell_problems(problems: Iterable[ListingProblem], notes: list[str], failures: list[str]) -> None:
     """Add what could not be listed or opened; what could be read and is malformed is for others to tell."""
     for problem in problems:
         if problem.vanished:
@@ -172,7 +176,7 @@ class LogDir:
     files: list[FileEntry] = field(default_factory=list)
     remote_cache: list[FileEntry] = field(default_factory=list)
     unknown_directories: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[ListingProblem] = field(default_factory=list)
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
@@ -197,13 +201,13 @@ def read_log_dir(path: str, guest: Guest | None = None, *, partitions: bool = Tr
     return found
 
 
-def read_partition(path: str, problems: list[Problem], guest: Guest | None = None) -> Partition:
+def read_partition(path: str, problems: list[ListingProblem], guest: Guest | None = None) -> Partition:
     """One partition directory; raises KafkatoolError if it cannot be listed."""
     files, directories = _list(path, problems, must_exist=True)
     return _partition(path, files, directories, problems, guest or Guest())
 
 
-def read_files(files: Iterable[FileTarget], problems: list[Problem]) -> list[Partition]:
+def read_files(files: Iterable[FileTarget], problems: list[ListingProblem]) -> list[Partition]:
     """Files named one by one, as partitions that hold nothing else.
 
     Those that are not called as a broker calls them stand alone: their names do not say what they belong to.
@@ -262,7 +266,7 @@ def _add_directory(found: LogDir, path: str, name: str, guest: Guest) -> None:
 
 
 def _partition(
-    path: str, files: list[FileEntry], directories: list[str], problems: list[Problem], guest: Guest
+    path: str, files: list[FileEntry], directories: list[str], problems: list[ListingProblem], guest: Guest
 ) -> Partition:
     directory = os.path.basename(absolute_path(path))
     named = parse_partition_directory(directory)
@@ -342,7 +346,7 @@ def _read_small(
     name: str,
     decode: Callable[[bytes], _Value],
     files: list[FileEntry],
-    problems: list[Problem],
+    problems: list[ListingProblem],
     guest: Guest,
 ) -> _Value | None:
     """The content of a small file that was listed; None, and a problem, where it cannot be had."""
@@ -352,11 +356,11 @@ def _read_small(
     try:
         return decode(read_small_file(path, guest))
     except FileNotFoundError:
-        problems.append(Problem(path, "vanished", vanished=True))
+        problems.append(ListingProblem(path, "vanished", vanished=True))
     except FormatError as error:
-        problems.append(Problem(path, str(error), is_malformed=True))
+        problems.append(ListingProblem(path, str(error), is_malformed=True))
     except KafkatoolError as error:
-        problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
+        problems.append(ListingProblem(path, str(error).removeprefix(f"{path}: ")))
     return None
 
 
@@ -365,7 +369,7 @@ class _GoneError(Exception):
 
 
 def _list(
-    path: str, problems: list[Problem], *, must_exist: bool = False
+    path: str, problems: list[ListingProblem], *, must_exist: bool = False
 ) -> tuple[list[FileEntry], list[str]]:
     """The files in a directory and the names of its directories, by name."""
     files, directories = [], []
@@ -385,7 +389,7 @@ def _list(
     return files, directories
 
 
-def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | str | None:
+def _entry(entry: os.DirEntry[str], problems: list[ListingProblem]) -> FileEntry | str | None:
     """A file, or the name of a directory; None where it is neither, or cannot be asked."""
     try:
         found = entry.stat()
@@ -395,7 +399,7 @@ def _entry(entry: os.DirEntry[str], problems: list[Problem]) -> FileEntry | str 
     if stat.S_ISREG(found.st_mode):
         return file_entry(entry.path, found)
     if kind_of(entry.name).kind is not kinds.UNKNOWN:
-        problems.append(Problem(entry.path, f"is {file_type(found.st_mode)}, expected a file"))
+        problems.append(ListingProblem(entry.path, f"is {file_type(found.st_mode)}, expected a file"))
     return entry.name if stat.S_ISDIR(found.st_mode) else None
 
 
@@ -417,9 +421,9 @@ def file_entry(path: str, found: os.stat_result, read_as: NamedFile | None = Non
     )
 
 
-def _problem(path: str, error: OSError) -> Problem:
+def _problem(path: str, error: OSError) -> ListingProblem:
     gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-    return Problem(path, "vanished" if gone else str(error.strerror), vanished=gone)
+    return ListingProblem(path, "vanished" if gone else str(error.strerror), vanished=gone)
 
 
 def data_group(entry: FileEntry) -> str:

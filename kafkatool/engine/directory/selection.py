@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkatool.engine.directory.log_dir import (
+    ListingProblem,
     LogDir,
     Partition,
     PartitionState,
-    Problem,
     read_files,
     read_log_dir,
     read_partition,
@@ -100,7 +100,7 @@ def find_partitions(targets: Iterable[Target], guest: Guest) -> FoundPartitions:
 
 def _read_alone(found: FoundPartitions, file: FileTarget) -> None:
     """Take a log under a name of its own for all there is: nothing around it belongs to it."""
-    problems: list[Problem] = []
+    problems: list[ListingProblem] = []
     for partition in read_files([file], problems):
         home = Home(partition.path, LogDir(partition.path))
         home.partitions.append(NamedPartition(partition, None, None, is_alone=True))

@@ -14,7 +14,7 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.steps import Action, Step
 from kafkatool.engine.plan.virtual import VirtualDirectory
 from kafkatool.engine.recover.leftovers import drop_temporary_files, finish_swaps
-from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, Recovering
+from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, StartFacts
 from kafkatool.errors import KafkatoolError
 
 _SUFFIXES = (".cleaned", ".swap", ".deleted")
@@ -29,7 +29,7 @@ def resolve_leftovers(files: Files, directory: str, now_ms: int) -> None:
     if not any(name.endswith(_SUFFIXES) for name in os.listdir(directory)):
         return
     after = VirtualDirectory(read_partition(directory, []), Guest(cache_keep=True))
-    loading = PartitionLoading(after, Recovering(now_ms))
+    loading = PartitionLoading(after, StartFacts(now_ms))
     try:
         drop_temporary_files(loading)
         finish_swaps(loading)

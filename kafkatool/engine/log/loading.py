@@ -36,7 +36,7 @@ _SEGMENT_FILE = re.compile(rf"(\d{{20}})\.({'|'.join(EXTENSIONS)})")
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class LeftLog:
     """How a log was left: cleanly, or with everything up to the recovery point on the disk."""
 
     recovery_point: int = 0
@@ -50,7 +50,7 @@ def open_log(
     config: TopicConfig,
     *,
     now_ms: int,
-    left: Opening | None = None,
+    left: LeftLog | None = None,
     jitter: Jitter = no_jitter,
     flusher: Flusher | None = None,
 ) -> Log:
@@ -65,11 +65,11 @@ def open_log(
     if not os.path.isdir(directory):
         files.make_directory(directory)
     files.sync_directory(os.path.dirname(directory))
-    how = _How(config, now_ms, jitter, flusher or Flusher())
-    return _Loader(files, directory, left or Opening(), how).load()
+    how = _OpenRequest(config, now_ms, jitter, flusher or Flusher())
+    return _Loader(files, directory, left or LeftLog(), how).load()
 
 
-class _How(NamedTuple):
+class _OpenRequest(NamedTuple):
     """What a log is opened with, whatever its directory holds."""
 
     config: TopicConfig
@@ -79,7 +79,7 @@ class _How(NamedTuple):
 
 
 class _Loader:
-    def __init__(self, files: Files, directory: str, left: Opening, how: _How) -> None:
+    def __init__(self, files: Files, directory: str, left: LeftLog, how: _OpenRequest) -> None:
         self.parts = LogParts(
             files,
             directory,

@@ -21,7 +21,7 @@ from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Files, replace_file
 from kafkatool.engine.files.lock import CLEAN_MARKER, hold_lock, refuse_if_in_use
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.plan.steps import drop_clean_marker
 from kafkatool.errors import KafkatoolError, Refused, UsageError
@@ -99,7 +99,7 @@ class LogDirWriter:
         if not os.path.isdir(directory):
             self._files.make_directory(directory)
         self._keep_topic_id(directory, topic_id)
-        left = Opening(self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self._was_clean)
+        left = LeftLog(self._recovery_points.get(key, 0), self._log_starts.get(key, 0), self._was_clean)
         log = self.logs[key] = open_log(self._files, directory, config, now_ms=now_ms, left=left)
         if key in self._high_watermarks:
             log.high_watermark = self._high_watermarks[key]

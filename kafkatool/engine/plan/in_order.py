@@ -21,7 +21,7 @@ _Plan = TypeVar("_Plan")
 _Plan_co = TypeVar("_Plan_co", covariant=True)
 
 
-class PlanAsk(Protocol[_Plan_co]):
+class PlanRequest(Protocol[_Plan_co]):
     """One partition to plan, wherever that is done."""
 
     @property
@@ -43,8 +43,8 @@ class Planned(NamedTuple, Generic[_Plan]):
 
 
 def plan_in_order(
-    pool: Workers, asks: Iterable[PlanAsk[_Plan]], guest: Guest, advance: Advance
-) -> Iterator[tuple[PlanAsk[_Plan], Planned[_Plan]]]:
+    pool: Workers, asks: Iterable[PlanRequest[_Plan]], guest: Guest, advance: Advance
+) -> Iterator[tuple[PlanRequest[_Plan], Planned[_Plan]]]:
     """Each partition with what came of it; the bad blocks of all are counted by `guest`."""
     if pool.count == 1:
         for ask in asks:
@@ -61,7 +61,7 @@ def plan_in_order(
         yield ask, found
 
 
-def _planned(ask: PlanAsk[_Plan], guest: Guest, advance: Advance) -> Planned[_Plan]:
+def _planned(ask: PlanRequest[_Plan], guest: Guest, advance: Advance) -> Planned[_Plan]:
     before = guest.errors.count
     try:
         plan, failure = ask.plan(guest, advance), None
@@ -70,11 +70,11 @@ def _planned(ask: PlanAsk[_Plan], guest: Guest, advance: Advance) -> Planned[_Pl
     return Planned(plan, failure, guest.errors.count - before)
 
 
-def _planned_elsewhere(share: Guest, ask: PlanAsk[_Plan]) -> Planned[_Plan]:
+def _planned_elsewhere(share: Guest, ask: PlanRequest[_Plan]) -> Planned[_Plan]:
     return _planned(ask, replace(share), _nobody)
 
 
-def _planned_again(ask: PlanAsk[_Plan], guest: Guest, share: Guest) -> Planned[_Plan]:
+def _planned_again(ask: PlanRequest[_Plan], guest: Guest, share: Guest) -> Planned[_Plan]:
     """Behind all bad blocks that were met before it; at the pace of one of many, as the others read on."""
     share.errors.count = guest.errors.count
     found = _planned(ask, share, _nobody)

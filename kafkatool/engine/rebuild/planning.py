@@ -92,7 +92,7 @@ def plan_rebuild(
 
 
 @dataclass(frozen=True, slots=True)
-class RebuildAsk:
+class RebuildRequest:
     """One partition to rebuild, wherever that is planned."""
 
     named: NamedPartition

@@ -50,7 +50,7 @@ class Start(NamedTuple):
     position: int
 
 
-class Bad(NamedTuple):
+class UnreadPiece(NamedTuple):
     """Damage, or a batch whose records cannot be read; `source` is still open."""
 
     log: SegmentLog
@@ -106,21 +106,21 @@ class RecordStream:
             may_be_behind_open=start is not None or not wanted.is_open or subject.named.bases is not None,
         )
 
-    def pieces(self) -> Iterator[RecordPiece | Bad]:
+    def pieces(self) -> Iterator[RecordPiece | UnreadPiece]:
         """What there is between the last round's end and the end of the log now."""
         return self._pieces(self._walk)
 
-    def pieces_of(self, log: SegmentLog) -> Iterator[RecordPiece | Bad]:
+    def pieces_of(self, log: SegmentLog) -> Iterator[RecordPiece | UnreadPiece]:
         """What one log holds; to be asked for in the order of the logs."""
         return self._pieces(self._new_walk(lambda: [log]))
 
-    def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | Bad]:
+    def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | UnreadPiece]:
         for walked in walk.items():
             if isinstance(walked, Unopened):
                 self._fail(walked.message)
                 continue
             for found in self._decoded(walked):
-                if isinstance(found, Bad):
+                if isinstance(found, UnreadPiece):
                     yield found
                     continue
                 piece = RecordPiece(walked.log, found, self._visibility.judge(found))
@@ -183,10 +183,10 @@ class RecordStream:
         walk.go_to(there[begin].base_offset, 0)
         return Transactions(walk, still_open)
 
-    def _decoded(self, walked: Walked) -> Iterator[RecordColumns | Bad]:
+    def _decoded(self, walked: Walked) -> Iterator[RecordColumns | UnreadPiece]:
         item = walked.item
         if isinstance(item, Damage):
-            yield Bad(walked.log, walked.source, item)
+            yield UnreadPiece(walked.log, walked.source, item)
         elif isinstance(item, BatchRun):
             for found in self._decoder.decode(item.window, item.start, item.end, item.position):
                 yield self._or_bad(walked, found)
@@ -194,15 +194,15 @@ class RecordStream:
             try:
                 yield from self._of_odd_batch(walked, item)
             except FormatError as error:
-                yield Bad(walked.log, walked.source, None, item, error)
+                yield UnreadPiece(walked.log, walked.source, None, item, error)
 
-    def _or_bad(self, walked: Walked, found: RecordColumns | BadRecords) -> RecordColumns | Bad:
+    def _or_bad(self, walked: Walked, found: RecordColumns | BadRecords) -> RecordColumns | UnreadPiece:
         if isinstance(found, RecordColumns):
             return found
         batch = Batch(found.position, found.header, True, None)
-        return Bad(walked.log, walked.source, None, batch, found.error)
+        return UnreadPiece(walked.log, walked.source, None, batch, found.error)
 
-    def _of_odd_batch(self, walked: Walked, batch: Batch) -> Iterator[RecordColumns | Bad]:
+    def _of_odd_batch(self, walked: Walked, batch: Batch) -> Iterator[RecordColumns | UnreadPiece]:
         """One that is not in a run: of an old format, too large, or at an offset out of order."""
         header, data = batch.header, batch.data
         if data is None:

@@ -11,7 +11,7 @@ from kafkatool.engine.cluster.view import ClusterView, Replicas, read_cluster_vi
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.assignment import PartitionFate, fate_of
-from kafkatool.engine.recover.result import Recovering
+from kafkatool.engine.recover.result import StartFacts
 from kafkatool.engine.recover.start_checks import StartChecks
 from kafkatool.format.names import parse_partition_directory
 from kafkatool.format.release import NEWEST
@@ -52,13 +52,13 @@ class BrokerStart:
         self._release = self.cluster.release_of(node_id_of(log_dirs)) or NEWEST
         self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
 
-    def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> Recovering:
+    def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> StartFacts:
         """What a start knows of a partition; raises KafkatoolError where the metadata say nonsense."""
         if partition.state is PartitionState.METADATA:  # no checkpoint, no mark and no setting speaks of it
-            return Recovering(self._now_ms, release=self._release)
+            return StartFacts(self._now_ms, release=self._release)
         key = (partition.topic or "", partition.partition or 0)
         interval, index_bytes = (self.number(partition.topic, name) for name in SETTINGS)
-        return Recovering(
+        return StartFacts(
             now_ms=self._now_ms,
             recovery_point=checks.recovery_points.get(key, 0),
             log_start=checks.log_starts.get(key, 0),

@@ -41,7 +41,7 @@ from kafkatool.engine.recover.result import (
     Event,
     PartitionLoading,
     Recovered,
-    Recovering,
+    StartFacts,
 )
 from kafkatool.engine.recover.segments import load_segments, recover_from_the_recovery_point
 from kafkatool.engine.recover.truncation import make_empty_segment, start_anew_at
@@ -57,7 +57,7 @@ TOPIC_ID = "partition.metadata"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recovered:
+def plan_recover(partition: Partition, how: StartFacts, guest: Guest) -> Recovered:
     """Follow the broker through one partition directory; nothing is changed."""
     directory = VirtualDirectory(partition, guest)
     log = PartitionLoading(directory, how)
@@ -81,11 +81,11 @@ def plan_recover(partition: Partition, how: Recovering, guest: Guest) -> Recover
 
 
 @dataclass(frozen=True, slots=True)
-class RecoverAsk:
+class RecoverRequest:
     """One partition to follow the broker through, wherever that is done."""
 
     partition: Partition
-    how: Recovering
+    how: StartFacts
 
     @property
     def path(self) -> str:

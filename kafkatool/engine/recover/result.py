@@ -19,7 +19,7 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 
 
 @dataclass(frozen=True, slots=True)
-class Recovering:
+class StartFacts:
     """What is known of a partition from outside its directory."""
 
     now_ms: int
@@ -112,7 +112,7 @@ def offset_in_name(name: str) -> int | None:
 class PartitionLoading:
     """A partition on its way through the broker's loader."""
 
-    def __init__(self, directory: VirtualDirectory, how: Recovering) -> None:
+    def __init__(self, directory: VirtualDirectory, how: StartFacts) -> None:
         self.dir = directory
         self.how = how
         self.result = Recovered(directory.path, log_start=how.log_start)

@@ -24,7 +24,7 @@ from kafkatool.engine.cluster.remote_copies import RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
-from kafkatool.engine.compaction.savings import SavingsAsk, key_capacity, savings
+from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
 from kafkatool.engine.directory.targets import FileTarget, Target
@@ -37,13 +37,13 @@ from kafkatool.engine.report.records_around import Around, records_around
 from kafkatool.engine.report.trouble import DamageMap, Trouble
 from kafkatool.engine.report.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention.forecast import Forecast, forecast
-from kafkatool.engine.retention.logs import JudgedLog, Judging, copied_of, judge
+from kafkatool.engine.retention.logs import JudgedLog, RetentionRequest, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
 from kafkatool.engine.stats.statistics import StatsGroup
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace
+from kafkatool.engine.verify.place import CheckedPlace
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
@@ -185,7 +185,7 @@ class Gathering(Verification):
 
     def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return WalkedJob(
-            None if segment.state is SNAPSHOT else segment.base_offset,
+            None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
             deep=self._request.deep,
             guest=guest,
@@ -219,7 +219,7 @@ class Gathering(Verification):
         """Judge every log by its settings; what cannot be judged is a failure of the summary."""
         guest = self._request.guest
         found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
-        asks: list[SavingsAsk] = []
+        asks: list[SavingsRequest] = []
         names: dict[str, str] = {}
         self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)
         for home in found.homes:
@@ -245,7 +245,7 @@ class Gathering(Verification):
         try:
             copied = copied_of(partition, home.log_dir, sources, self._copies)
             guest = self._request.guest
-            judged = judge(partition, home.log_dir, sources, Judging(self.now_ms), guest, copied)
+            judged = judge(partition, home.log_dir, sources, RetentionRequest(self.now_ms), guest, copied)
         except FileNotFoundError:
             self.summary.notes.append(f"{partition.path}: vanished meanwhile")
             return None
@@ -266,7 +266,7 @@ class Gathering(Verification):
         judged: JudgedLog,
         sources: Sources,
         checkpoints: dict[tuple[str, int], int],
-    ) -> SavingsAsk | None:
+    ) -> SavingsRequest | None:
         partition, config = named.partition, judged.settings.config
         is_cleaned = config.is_compacted and partition.state is PartitionState.ACTIVE
         if not is_cleaned or self._request.sample is not None:
@@ -275,7 +275,7 @@ class Gathering(Verification):
         room, guest = KeyRoom(self.request.memory), self._request.guest
         how = Cleaning(config, self.now_ms, key_capacity(sources), guest, room)
         watermark = home.log_dir.high_watermarks.get(key)
-        return SavingsAsk(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+        return SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(key), how)
 
     # --- payloads -----------------------------------------------------------------------------------------
 

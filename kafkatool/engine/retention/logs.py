@@ -34,7 +34,7 @@ _NOT_ASKED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELE
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class RetentionRequest:
     """When, and what nobody can read from the disk."""
 
     now_ms: int
@@ -101,13 +101,13 @@ class JudgedLog:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeAsk:
+class JudgeRequest:
     """One log to judge, wherever that is done."""
 
     partition: Partition
     log_dir: LogDir
     sources: Sources
-    how: Judging
+    how: RetentionRequest
     guest: Guest
     copied: EpochOffsets | None = None
     """What is in remote storage of it, by leader epoch; None: not known, or not asked for."""
@@ -117,7 +117,7 @@ class JudgeAsk:
         return self.partition.path
 
 
-def judge_one(ask: JudgeAsk) -> JudgedLog:
+def judge_one(ask: JudgeRequest) -> JudgedLog:
     return judge(ask.partition, ask.log_dir, ask.sources, ask.how, ask.guest, ask.copied)
 
 
@@ -155,7 +155,7 @@ def judge(
     partition: Partition,
     log_dir: LogDir,
     sources: Sources,
-    how: Judging,
+    how: RetentionRequest,
     guest: Guest,
     copied: EpochOffsets | None = None,
 ) -> JudgedLog:

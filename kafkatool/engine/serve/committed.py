@@ -16,7 +16,7 @@ import numpy as np
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, read_whole_file
-from kafkatool.engine.records.stream import Bad, RecordStream, records_of
+from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_of
 from kafkatool.engine.records.subject import ReadLimits, Subject
 from kafkatool.engine.records.visibility import LOG_END, VisibilityRule
 from kafkatool.engine.serve.budget import Account, memory_of
@@ -174,7 +174,7 @@ def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest:
         subject = Subject(named, log_dir.path, ReadLimits(), LOG_END)
         try:
             for piece in RecordStream(subject, guest).pieces():
-                if isinstance(piece, Bad):
+                if isinstance(piece, UnreadPiece):
                     continue
                 rows = np.flatnonzero(piece.judged.rule == VisibilityRule.SHOWN)
                 for _row, _batch, record in records_of(piece, rows):

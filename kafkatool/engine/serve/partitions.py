@@ -25,9 +25,9 @@ from kafkatool.engine.batches.scan import scan
 from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.extent import last_indexed_position
 from kafkatool.engine.directory.log_dir import (
+    ListingProblem,
     LogDir,
     Partition,
-    Problem,
     Segment,
     read_log_dir,
     read_partition,
@@ -299,7 +299,7 @@ class ServedPartition:
         assert self.partition is not None
         assert self.home is not None
         self._looked_at = time.monotonic()
-        problems: list[Problem] = []
+        problems: list[ListingProblem] = []
         try:
             self.home = read_log_dir(self.home.path, self.how.guest, partitions=False)
             listed = read_partition(self.partition.path, problems, self.how.guest)

@@ -33,7 +33,7 @@ class ServedBatch(NamedTuple):
     magic: int
 
 
-class Gap(NamedTuple):
+class ServedGap(NamedTuple):
     """Bytes that are no good batches, told once to whoever looks after the server."""
 
     position: int
@@ -44,7 +44,7 @@ class Gap(NamedTuple):
 class DamagedError(KafkatoolError):
     """What was asked for lies at damage, or behind it."""
 
-    def __init__(self, path: str, gap: Gap) -> None:
+    def __init__(self, path: str, gap: ServedGap) -> None:
         super().__init__(f"{path}: {gap.damage.message} at byte {gap.position}")
         self.path = path
         self.gap = gap
@@ -63,7 +63,7 @@ class ServedSegment:
         self.base_offset = segment.base_offset
         self.path = segment.log.path
         self.end = segment.log.size
-        self.gaps: list[Gap] = []
+        self.gaps: list[ServedGap] = []
         self.is_doubtful = False
         """Nothing vouches for it: it is walked before anything of it is served."""
         self.is_checked = False
@@ -131,9 +131,9 @@ class ServedSegment:
     def _find(self, offset: int) -> ServedBatch | None:
         file = self.file()
         start, most = self._start(file, offset)
-        passed: Gap | None = None
+        passed: ServedGap | None = None
         for steps, found in enumerate(self._chain(file, start)):
-            if isinstance(found, Gap):
+            if isinstance(found, ServedGap):
                 passed = found
                 continue
             if not steps and found.last_offset > most and not self.is_checked:
@@ -156,7 +156,7 @@ class ServedSegment:
             return 0, self.base_offset + _MAX_INT32
         return entry[1], entry[0] + self.base_offset
 
-    def _chain(self, file: LogFile, position: int) -> Iterator[ServedBatch | Gap]:
+    def _chain(self, file: LogFile, position: int) -> Iterator[ServedBatch | ServedGap]:
         """Header after header, and the damage between them, unless that is to be skipped."""
         while position < self.end:
             gap = self._gap_at(position)
@@ -174,20 +174,20 @@ class ServedSegment:
             yield ServedBatch(position, header.size, first, header.last_offset, header.magic)
             position += header.size
 
-    def _gap_at(self, position: int) -> Gap | None:
+    def _gap_at(self, position: int) -> ServedGap | None:
         if not self.gaps:
             return None
         at = bisect_right(self.gaps, position, key=lambda gap: gap.position) - 1
         return self.gaps[at] if at >= 0 and position < self.gaps[at].end_position else None
 
 
-def _gaps(damages: list[Damage], end: int) -> Iterator[Gap]:
+def _gaps(damages: list[Damage], end: int) -> Iterator[ServedGap]:
     """The damage in order, none within another."""
     reached = 0
     for damage in sorted(damages, key=lambda one: one.position):
         start, stop = max(damage.position, reached), min(damage.end_position, end)
         if not _is_whole(damage) and start < stop:
-            yield Gap(start, stop, damage)
+            yield ServedGap(start, stop, damage)
             reached = stop
 
 

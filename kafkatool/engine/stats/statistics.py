@@ -17,9 +17,9 @@ from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.cluster.topic_names import restore_topic_names
 from kafkatool.engine.directory.log_dir import (
+    ListingProblem,
     Partition,
     PartitionState,
-    Problem,
     Segment,
     SegmentState,
     read_files,
@@ -144,7 +144,7 @@ class Statistics:
     # --- what there is ------------------------------------------------------------------------------------
 
     def _find(self, targets: list[Target]) -> Iterator[CountedLog]:
-        problems: list[Problem] = []
+        problems: list[ListingProblem] = []
         named: list[FileTarget] = []
         log_dirs = [read_log_dir(t.path, self.guest) for t in targets if isinstance(t, LogDirTarget)]
         restore_topic_names(log_dirs, self.guest)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kafkatool.engine.cluster.view import ClusterView
 
 _WALKED = (SegmentState.ACTIVE, SegmentState.CLOSED, SegmentState.SWAP)
-# A metadata snapshot is batches like a log, with offsets of its own and no indexes.
-SNAPSHOT = SegmentState.CLEANED
 _SNAPSHOTS = (kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 
 
@@ -55,7 +53,7 @@ class CheckedPlace:
             # It was written to until its directory was renamed: its indexes end with preallocated zeros.
             self.logs[live[-1]] = replace(self.logs[live[-1]], state=SegmentState.ACTIVE)
         self.logs += [
-            Segment(entry.offset or 0, SNAPSHOT, (replace(entry, kind=kinds.LOG),))
+            Segment(entry.offset or 0, SegmentState.METADATA_SNAPSHOT, (replace(entry, kind=kinds.LOG),))
             for entry in self.partition.other_files
             if entry.kind in _SNAPSHOTS and (self.is_partial or entry.state is FileState.LIVE)
         ]

@@ -14,10 +14,10 @@ from zlib import crc32
 
 from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.directory.log_dir import (
+    ListingProblem,
     LogDir,
     Partition,
     PartitionState,
-    Problem,
     Segment,
     SegmentState,
     read_files,
@@ -34,7 +34,7 @@ from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
 from kafkatool.engine.verify.finding import Finding, VerifySummary
 from kafkatool.engine.verify.log_facts import LogFacts
-from kafkatool.engine.verify.place import SNAPSHOT, CheckedPlace, place_finding
+from kafkatool.engine.verify.place import CheckedPlace, place_finding
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
@@ -98,7 +98,7 @@ class Verification:
 
         guest = self._request.guest
         named: list[FileTarget] = []
-        problems: list[Problem] = []
+        problems: list[ListingProblem] = []
         for target in targets:
             if isinstance(target, LogDirTarget):
                 log_dir = read_log_dir(target.path, guest)
@@ -141,7 +141,9 @@ class Verification:
     ) -> CheckedPlace:
         return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
 
-    def _lone_partition(self, path: str, view: ClusterView | None, problems: list[Problem]) -> CheckedPlace:
+    def _lone_partition(
+        self, path: str, view: ClusterView | None, problems: list[ListingProblem]
+    ) -> CheckedPlace:
         """A partition that was named itself; what its log directory says of it counts too."""
         from kafkatool.engine.verify.log_dir import read_checkpoint
 
@@ -246,7 +248,7 @@ class Verification:
 
     def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
-            None if segment.state is SNAPSHOT else segment.base_offset,
+            None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
             deep=self._request.deep,
             guest=guest,

@@ -20,7 +20,7 @@ from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound, dirty_
 from kafkatool.engine.compaction.offset_map import map_capacity
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.format.batch import BatchHeader, Codec, NewRecord, read_header, seal
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.columns import RecordDecoder
@@ -130,7 +130,7 @@ def test_c8_what_tells_a_batch_that_was_sent_again_survives(log: CleanLog) -> No
     copy = shutil.copytree(
         log.directory, log.directory.with_name("copy-0"), ignore=shutil.ignore_patterns("*.snapshot")
     )
-    with open_log(Disk(), str(copy), log.config, now_ms=TIME, left=Opening()) as reloaded:
+    with open_log(Disk(), str(copy), log.config, now_ms=TIME, left=LeftLog()) as reloaded:
         known = reloaded.append_as_leader(again, leader_epoch=0, now_ms=TIME)
     assert known is not None
     assert (known.is_duplicate, known.first_offset, known.last_offset) == (True, 0, 2)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.directory.log_dir import (
+    ListingProblem,
     PartitionState,
-    Problem,
     SegmentState,
     data_group,
     read_files,
@@ -123,7 +123,7 @@ def test_a_partition_that_vanishes_while_we_walk_is_left_out(
     monkeypatch.setattr("kafkatool.engine.directory.log_dir.os.scandir", scandir)
     found = read_log_dir(str(log_dir))
     assert len(found.partitions) == 4
-    assert found.problems == [Problem(str(log_dir / "orders-2"), "vanished", vanished=True)]
+    assert found.problems == [ListingProblem(str(log_dir / "orders-2"), "vanished", vanished=True)]
 
 
 def test_a_partition_that_may_not_be_read_is_a_problem(
@@ -138,7 +138,9 @@ def test_a_partition_that_may_not_be_read_is_a_problem(
         return real(path)
 
     monkeypatch.setattr("kafkatool.engine.directory.log_dir.os.scandir", scandir)
-    assert read_log_dir(str(log_dir)).problems == [Problem(str(log_dir / "orders-2"), "Permission denied")]
+    assert read_log_dir(str(log_dir)).problems == [
+        ListingProblem(str(log_dir / "orders-2"), "Permission denied")
+    ]
 
 
 def test_a_log_directory_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_hard_link_counts_once(tmp_path: Path) -> None:
 
 def test_files_named_one_by_one_are_grouped_by_their_directory(tmp_path: Path) -> None:
     one, two = write_partition(tmp_path, "a-0"), write_partition(tmp_path, "b-1")
-    problems: list[Problem] = []
+    problems: list[ListingProblem] = []
     names = [one / "00000000000000000060.log", two / "00000000000000000000.log", tmp_path / "nothing"]
     found = read_files([FileTarget(str(name)) for name in names], problems)
     assert [(p.topic, p.partition, len(p.segments)) for p in found] == [("a", 0, 1), ("b", 1, 1)]

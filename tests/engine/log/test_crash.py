@@ -33,7 +33,7 @@ from kafkatool.engine.log import (
     snapshots,
 )
 from kafkatool.engine.log.flusher import Flusher
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import read
 from kafkatool.engine.log.segment import EXTENSIONS, LOG
@@ -101,7 +101,7 @@ class Story:
 
     files: Files
     directory: str
-    left: Opening = field(default_factory=Opening)
+    left: LeftLog = field(default_factory=LeftLog)
     batches: list[bytes] = field(default_factory=list)
     log: Log | None = None
     is_closed: bool = False
@@ -156,7 +156,7 @@ class FlushesLater(Flusher):
             self._waiting.pop()()
 
 
-def check(story: Story, directory: Path, opening: Opening, way: str) -> None:
+def check(story: Story, directory: Path, opening: LeftLog, way: str) -> None:
     if not directory.exists():
         assert story.promised() == [], f"{way}: the directory is lost"
         assert story.log is None, f"{way}: the directory is lost"
@@ -287,7 +287,7 @@ def too_many_offsets(story: Story) -> None:
     (directory / segment_file(0, ".log")).write_bytes(b"".join(story.batches))
     (directory / partition_log.LEADER_EPOCHS).write_bytes(write_leader_epochs([EpochStart(0, 0)]))
     restart_disk(story)
-    story.left = Opening(3 * FAR + 2)
+    story.left = LeftLog(3 * FAR + 2)
     story.open()
 
 
@@ -302,7 +302,7 @@ def undone_swap(story: Story) -> None:
             path.with_suffix(f"{extension}.swap").write_bytes(b"")
     first.with_suffix(".txnindex.deleted").write_bytes(b"")
     restart_disk(story)
-    story.left = Opening(read_header(story.batches[-1]).last_offset + 1)
+    story.left = LeftLog(read_header(story.batches[-1]).last_offset + 1)
     story.open()
 
 
@@ -315,7 +315,7 @@ def finished_swap(story: Story) -> None:
     for path in (third, fourth):
         path.with_suffix(".log.swap").write_bytes(path.read_bytes())
     restart_disk(story)
-    story.left = Opening(read_header(story.batches[-1]).last_offset + 1)
+    story.left = LeftLog(read_header(story.batches[-1]).last_offset + 1)
     story.open()
 
 
@@ -343,7 +343,7 @@ def damaged_in_the_middle(story: Story) -> None:
     inside = list(split_batches(bytes(content)))[:-1]
     story.batches = kept + [bytes(batch.data) for batch in inside]
     restart_disk(story)
-    story.left = Opening(0)
+    story.left = LeftLog(0)
     opened = story.open()
     for batch in batches_from(opened.log_end_offset, 2, epoch=1):
         story.append(batch)
@@ -359,7 +359,7 @@ def damaged_below_the_recovery_point(story: Story) -> None:
     first.with_suffix(".index").unlink()
     restart_disk(story)
     end = read_header(story.batches[-1]).last_offset + 1
-    story.left = Opening(end)
+    story.left = LeftLog(end)
     story.open()
 
 
@@ -371,7 +371,7 @@ def stale_snapshot(story: Story) -> None:
     stale = write_snapshot([ProducerState(77, 0, 5, end, 0, NOW, 0, -1)])
     (directory / f"{end + 3:020d}.snapshot").write_bytes(stale)
     restart_disk(story)
-    story.left = Opening(end)
+    story.left = LeftLog(end)
     opened = story.open()
     for batch in batches_from(end, 1):
         story.append(batch)
@@ -408,7 +408,7 @@ def any_life(seed: int) -> Scenario:
                 opened.become_leader(epoch)
             else:
                 opened.close()
-                story.left = Opening(opened.recovery_point, is_clean=True)
+                story.left = LeftLog(opened.recovery_point, is_clean=True)
                 opened = story.open()
 
     scenario.__name__ = f"life {seed}"
@@ -468,8 +468,8 @@ def cut_everywhere(scenario: Scenario, without: str | None = None) -> set[str]:
                 where = f"{scenario.__name__}, operation {number} {disk.operations[-1]}, {way}"
                 if story.left.recovery_point == 0 or story.left.is_clean:
                     shutil.copytree(left, root / f"{way} again")
-                    check(story, root / f"{way} again" / "t-0", Opening(0), where)
-                check(story, left / "t-0", Opening(story.recovery_point, is_clean=story.is_closed), where)
+                    check(story, root / f"{way} again" / "t-0", LeftLog(0), where)
+                check(story, left / "t-0", LeftLog(story.recovery_point, is_clean=story.is_closed), where)
         finally:
             shutil.rmtree(root)
         if not disk.is_cut:

@@ -16,7 +16,7 @@ import pytest
 from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Log
 from kafkatool.engine.log.segment import NewBatch
 from kafkatool.engine.log.validation import split_batches
@@ -81,7 +81,7 @@ def replay(log: Log, directory: Path) -> Log:
     for batch in batches_of(directory):
         if log.log_end_offset in stops_of(directory):
             log.close()
-            log = open_log(Disk(), log.directory, log.config, now_ms=0, left=Opening(is_clean=True))
+            log = open_log(Disk(), log.directory, log.config, now_ms=0, left=LeftLog(is_clean=True))
         for epoch, start in epochs:
             if start == log.log_end_offset:
                 log.become_leader(epoch)
@@ -142,7 +142,7 @@ def test_a_log_cut_off_after_a_flush_comes_back_as_it_was(directory: Path, tmp_p
     left = disk.survivors(tmp_path / "b", keep=lambda: False) / directory.name
     log.close()
     for recovery_point in {0, log.recovery_point}:
-        opening = Opening(recovery_point, start_of(directory))
+        opening = LeftLog(recovery_point, start_of(directory))
         again = open_log(Disk(), str(left), config_of(directory), now_ms=0, left=opening)
         assert again.log_end_offset == log.log_end_offset
         assert again.producers.rows() == log.producers.rows()

@@ -17,7 +17,7 @@ from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, LOCK_FILE, broker_is_alive
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.log_dir_writer import LogDirWriter, open_log_dir
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import records
@@ -216,7 +216,7 @@ def check(story: Story, directory: Path, way: str) -> None:
     left = read_log_dir(str(directory))
     assert left.problems == [], way
     key = ("orders", 0)
-    opening = Opening(
+    opening = LeftLog(
         left.recovery_points.get(key, 0), left.log_starts.get(key, 0), left.was_shut_down_cleanly
     )
     log = open_log(Disk(), str(directory / "orders-0"), CONFIG, now_ms=NOW, left=opening)

@@ -20,7 +20,7 @@ from kafkatool.engine.broker.refusals import (
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log.leftovers import Unfinished
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import Isolation, read, records
 from kafkatool.engine.log.segment_split import NotSplittable
@@ -44,7 +44,7 @@ Make = Callable[..., Log]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    def open_with(left: Opening | None = None, **settings: object) -> Log:
+    def open_with(left: LeftLog | None = None, **settings: object) -> Log:
         texts = {name.replace("_", "."): str(value) for name, value in settings.items()}
         config = read_config(texts, Release.V3_9)
         return open_log(Disk(), str(tmp_path / "t-0"), config, now_ms=NOW, left=left)
@@ -115,10 +115,10 @@ def test_a_log_reopened_over_and_over_can_still_be_recovered(make: Make) -> None
     """Every opening delays the next index entry, so more batches come in than a rebuilt index could hold."""
     settings = {"segment_index_bytes": 40, "index_interval_bytes": 100}
     for _ in range(20):
-        log = make(Opening(is_clean=True), **settings)
+        log = make(LeftLog(is_clean=True), **settings)
         lead(log, one())
         log.close()
-    again = make(Opening(), **settings)
+    again = make(LeftLog(), **settings)
     assert [record.offset for record in records(again, 0)] == list(range(20))
     assert len(again.segments[0].offset_entries()) == 5
 
@@ -320,7 +320,7 @@ def test_a_log_below_its_start_begins_anew_there(make: Make) -> None:
     log = make()
     lead(log, one())
     log.close()
-    again = make(left=Opening(log_start_offset=9, is_clean=True))
+    again = make(left=LeftLog(log_start_offset=9, is_clean=True))
     assert (again.log_start_offset, again.log_end_offset, bases(again)) == (9, 9, [9])
     assert again.epochs.entries == []
 
@@ -336,7 +336,7 @@ def test_a_swap_that_counts_is_finished_and_one_that_does_not_is_undone(make: Ma
         swap.write_bytes(one())
         if beside is not None:
             beside.write_bytes(b"")
-        again = make(Opening())
+        again = make(LeftLog())
         assert again.log_end_offset == expected
         again.close()
         assert not swap.exists()
@@ -362,7 +362,7 @@ def test_a_segment_that_spans_too_many_offsets_is_split(make: Make, tmp_path: Pa
     path = tmp_path / "t-0" / "00000000000000000000.log"
     path.write_bytes(b"".join(overflowing(first)))
     os.utime(path, ns=(1_000_000_000, 1_000_000_000))
-    log = make(Opening())
+    log = make(LeftLog())
     assert bases(log) == [first, first + (1 << 31) + 5, first + (1 << 33)]
     assert [row.value for row in records(log, first)] == [
         b"%d" % read_header(data).base_offset for data in overflowing(first)
@@ -386,7 +386,7 @@ def test_what_a_broker_cannot_split_is_refused(make: Make, tmp_path: Path, batch
     path = tmp_path / "t-0" / "00000000000000000000.log"
     path.write_bytes(b"".join(batches))
     with pytest.raises(NotSplittable):
-        make(Opening())
+        make(LeftLog())
     assert path.read_bytes() == b"".join(batches)
 
 
@@ -403,7 +403,7 @@ def test_a_lost_time_index_comes_back_empty_and_a_lost_index_is_built_anew(
     first.unlink()
     second.with_suffix(".timeindex").unlink()
     (tmp_path / "t-0" / "00000000000000000099.index").write_bytes(b"orphan")
-    make(Opening(is_clean=True), segment_bytes=300, index_interval_bytes=50).close()
+    make(LeftLog(is_clean=True), segment_bytes=300, index_interval_bytes=50).close()
     assert first.read_bytes() == before
     assert second.with_suffix(".timeindex").read_bytes() == b""
     assert not (tmp_path / "t-0" / "00000000000000000099.index").exists()

@@ -15,7 +15,7 @@ from kafkatool.engine.batches.records import first_offset, records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange, UnexpectedOffset
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.log.loading import Opening, open_log
+from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.reading import offset_for_time, read, records
 from kafkatool.engine.log.validation import split_batches
@@ -48,9 +48,9 @@ class LogMachine(RuleBasedStateMachine):
         self.batches: list[tuple[int, int, bytes]] = []
         self.end = 0
         self.now = NOW
-        self.log = self.open(Opening())
+        self.log = self.open(LeftLog())
 
-    def open(self, left: Opening) -> Log:
+    def open(self, left: LeftLog) -> Log:
         return open_log(Disk(), str(self.root / "t-0"), self.config, now_ms=self.now, left=left)
 
     def teardown(self) -> None:
@@ -149,7 +149,7 @@ class LogMachine(RuleBasedStateMachine):
         else:
             self.log.abandon()
         before = self.log.producers.rows()
-        self.log = self.open(Opening(point, is_clean=clean))
+        self.log = self.open(LeftLog(point, is_clean=clean))
         # A cut in the middle of a batch is forgotten; an empty segment holds its place.
         base = self.log.segments[-1].base_offset
         self.end = max(self.batches[-1][1] + 1 if self.batches else 0, base)

@@ -17,7 +17,7 @@ from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import FileSource
 from kafkatool.engine.log.reading import _Aborted
 from kafkatool.engine.records.arrow_rows import ArrowRows
-from kafkatool.engine.records.stream import Bad, RecordStream, Start
+from kafkatool.engine.records.stream import RecordStream, Start, UnreadPiece
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header
 from kafkatool.format.legacy import write_message
 from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
@@ -235,11 +235,11 @@ def test_damage_is_told_as_soon_as_something_good_is_behind_it(tmp_path: Path) -
     log.data[log.positions[1] + 70] ^= 1
     partition = write_log_dir(tmp_path, {0: bytes(log.data)})
     stream = stream_of(partition, follows=True)
-    assert [isinstance(piece, Bad) for piece in stream.pieces()] == [False]
+    assert [isinstance(piece, UnreadPiece) for piece in stream.pieces()] == [False]
     log.plain()
     (partition / f"{0:020d}.log").write_bytes(log.data)
     stream.look_again()
-    assert [isinstance(piece, Bad) for piece in stream.pieces()] == [True, False]
+    assert [isinstance(piece, UnreadPiece) for piece in stream.pieces()] == [True, False]
 
 
 def test_what_is_written_between_two_looks_is_not_taken_for_committed(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_no_damage_is_an_error_and_none_invents_a_record(
     partition = write_log_dir(tmp_path_factory.mktemp("log"), {0: bytes(log.data)})
     rows = ArrowRows(["orders"], with_visibility=True)
     for piece_or_bad in stream_of(partition).pieces():
-        if isinstance(piece_or_bad, Bad):
+        if isinstance(piece_or_bad, UnreadPiece):
             continue
         columns = piece_or_bad.columns
         table = rows.batch(piece_or_bad, np.arange(len(columns)), "orders", 0)

@@ -20,7 +20,7 @@ from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.plan.undo import undo
 from kafkatool.engine.recover.planning import as_plan, plan_recover
-from kafkatool.engine.recover.result import Recovered, Recovering
+from kafkatool.engine.recover.result import Recovered, StartFacts
 from kafkatool.engine.recover.salvage import salvage
 from kafkatool.errors import Refused
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord, read_header
@@ -38,7 +38,7 @@ from tests.logs import offsets, walk
 from tests.places import FIXTURES
 
 GUEST = Guest(cache_keep=True)
-HOW = Recovering(now_ms=START_MS)
+HOW = StartFacts(now_ms=START_MS)
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def orders(tmp_path: Path) -> Path:
     return write_partition(tmp_path / "logs", "orders-0", segments=3)
 
 
-def recovered(directory: Path, how: Recovering = HOW) -> Recovered:
+def recovered(directory: Path, how: StartFacts = HOW) -> Recovered:
     return plan_recover(read_partition(str(directory), [], GUEST), how, GUEST)
 
 
-def do_recover(directory: Path, files: Files | None = None, how: Recovering = HOW) -> str:
+def do_recover(directory: Path, files: Files | None = None, how: StartFacts = HOW) -> str:
     plan = as_plan(str(directory.parent), [recovered(directory, how)])
     return apply(plan, files or Disk(), Applying(START_MS)) if plan.steps else ""
 
@@ -70,7 +70,7 @@ def flip(directory: Path, base: int) -> None:
 
 def test_everything_above_the_recovery_point_is_scanned_and_nothing_below(orders: Path) -> None:
     assert whats(recovered(orders)) == [("scan", 0), ("scan", 60), ("scan", 120)]
-    assert whats(recovered(orders, Recovering(START_MS, recovery_point=61))) == [("scan", 60), ("scan", 120)]
+    assert whats(recovered(orders, StartFacts(START_MS, recovery_point=61))) == [("scan", 60), ("scan", 120)]
 
 
 def test_the_first_damage_ends_the_log_and_what_lies_behind_it_is_told(orders: Path) -> None:
@@ -123,7 +123,7 @@ def test_nothing_of_what_a_broker_left_is_lost_by_leader_or_follower(log_dir: Pa
 
 def test_damage_below_the_recovery_point_is_not_seen(orders: Path) -> None:
     flip(orders, 0)
-    found = recovered(orders, Recovering(START_MS, recovery_point=61))
+    found = recovered(orders, StartFacts(START_MS, recovery_point=61))
     assert not found.loses
 
 
@@ -146,7 +146,7 @@ def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(ord
 def test_a_log_that_ends_below_its_start_is_deleted_and_begins_anew_there(orders: Path) -> None:
     flip(orders, 0)
     before = (orders / segment_file(0, ".log")).read_bytes()
-    how = Recovering(START_MS, log_start=100)
+    how = StartFacts(START_MS, log_start=100)
     found = recovered(orders, how)
     assert found.loses
     assert ("delete", 0) in whats(found)
@@ -161,7 +161,7 @@ def test_a_log_that_ends_below_its_start_is_deleted_and_begins_anew_there(orders
 @pytest.mark.parametrize("point", [-5, (1 << 63) - 1])
 def test_a_recovery_point_that_means_nothing_is_survived(orders: Path, point: int) -> None:
     scanned = [("scan", 0), ("scan", 60), ("scan", 120)] if point < 0 else []
-    found = recovered(orders, Recovering(START_MS, recovery_point=point))
+    found = recovered(orders, StartFacts(START_MS, recovery_point=point))
     assert (whats(found), found.log_end) == (scanned, 180)
 
 
@@ -170,7 +170,7 @@ def test_producers_of_a_tiered_log_are_kept_from_before_its_first_segment_here(o
         (orders / segment_file(0, extension)).unlink()
     (orders / segment_file(60, ".snapshot")).write_bytes(write_snapshot([]))
     for is_tiered in (False, True):
-        found = recovered(orders, Recovering(START_MS, recovery_point=100, is_tiered=is_tiered))
+        found = recovered(orders, StartFacts(START_MS, recovery_point=100, is_tiered=is_tiered))
         removed = [
             os.path.basename(step.path) for step in as_plan("", [found]).steps if step.action == "remove"
         ]
@@ -271,7 +271,7 @@ def test_what_is_no_number_stops_a_broker_and_what_has_no_shape_costs_it_the_dir
 ) -> None:
     (orders / file).write_text(content)
     assert recovered(orders).is_offline is is_offline
-    beside = recovered(orders, Recovering(START_MS, is_beside_metadata=True))
+    beside = recovered(orders, StartFacts(START_MS, is_beside_metadata=True))
     assert (beside.is_offline, beside.refusal is not None) == (False, True)
 
 
@@ -288,7 +288,7 @@ def test_an_offset_outside_its_segment_keeps_a_broker_from_starting(orders: Path
 def test_a_partition_without_a_log_gets_an_empty_one_at_its_start(tmp_path: Path) -> None:
     directory = tmp_path / "logs" / "empty-0"
     directory.mkdir(parents=True)
-    do_recover(directory, how=Recovering(START_MS, log_start=7))
+    do_recover(directory, how=StartFacts(START_MS, log_start=7))
     found = read_tree(directory)
     assert found[segment_file(7, ".log")] == b""
 
@@ -481,7 +481,7 @@ def test_a_batch_of_a_magic_below_two_is_cut_for_its_checksum(orders: Path, magi
     assert [event.position for event in recovered(orders).events if event.what == "cut"] == [size]
 
 
-CLEAN = Recovering(now_ms=START_MS, is_clean=True)
+CLEAN = StartFacts(now_ms=START_MS, is_clean=True)
 
 
 def false_message(directory: Path, attributes: int) -> None:
@@ -557,7 +557,7 @@ def test_a_snapshot_is_read_under_whatever_name_stands_for_its_offset(orders: Pa
 # --- flipped bits that are mended -----------------------------------------------------------------------
 
 
-def mended(directory: Path, how: Recovering = HOW) -> Recovered:
+def mended(directory: Path, how: StartFacts = HOW) -> Recovered:
     guest = Guest(cache_keep=True, mending=Mender())
     return plan_recover(read_partition(str(directory), [], guest), how, guest)
 
@@ -600,7 +600,7 @@ def test_a_bit_below_the_recovery_point_is_mended_too(orders: Path) -> None:
     """A broker would not look there, and every consumer would fail at it."""
     before = logs_of(orders)
     flip(orders, 0)
-    how = Recovering(START_MS, recovery_point=130)
+    how = StartFacts(START_MS, recovery_point=130)
     assert whats(recovered(orders, how)) == [("scan", 120)]
     apply(as_plan(str(orders.parent), [mended(orders, how)]), Disk(), Applying(START_MS))
     assert logs_of(orders) == before

@@ -20,7 +20,7 @@ from kafkatool.engine.retention.deletion import plan_deletion, plan_purge, refus
 from kafkatool.engine.retention.facts import FactsReading, read_log_facts
 from kafkatool.engine.retention.forecast import forecast, ingest_rate
 from kafkatool.engine.retention.free import changes_that_free
-from kafkatool.engine.retention.logs import JudgedLog, Judging, judge
+from kafkatool.engine.retention.logs import JudgedLog, RetentionRequest, judge
 from kafkatool.engine.retention.rules import Decision, RetentionFacts, TimeSource
 from kafkatool.errors import Refused
 from kafkatool.format.names import segment_file
@@ -48,7 +48,7 @@ def judged(
     limits = {"retention.ms": retention_ms, "retention.bytes": retention_bytes}
     sources = Sources(given={**SURE, **limits})
     orders = [one for one in found.partitions if one.directory == "orders-0"]
-    return [judge(one, found, sources, Judging(now_ms), GUEST) for one in orders]
+    return [judge(one, found, sources, RetentionRequest(now_ms), GUEST) for one in orders]
 
 
 @pytest.fixture
@@ -186,12 +186,12 @@ def test_nothing_is_deleted_by_a_guess(log_dir: Path) -> None:
         refuse_guesses(found)
     partition = read_log_dir(str(log_dir), GUEST)
     orders = next(one for one in partition.partitions if one.directory == "orders-0")
-    one = judge(orders, partition, Sources(given={"retention.ms": "1"}), Judging(LATER), GUEST)
+    one = judge(orders, partition, Sources(given={"retention.ms": "1"}), RetentionRequest(LATER), GUEST)
     with pytest.raises(
         Refused, match=r"cleanup.policy=delete, retention.bytes=-1, remote.storage.enable=false: mere"
     ):
         refuse_guesses([one])
-    refuse_guesses([judge(orders, partition, Sources(), Judging(START_MS), GUEST)])  # nothing goes
+    refuse_guesses([judge(orders, partition, Sources(), RetentionRequest(START_MS), GUEST)])  # nothing goes
 
 
 def test_where_the_end_of_a_log_is_in_doubt_it_is_not_begun_anew_there(log_dir: Path) -> None:
