@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -19,6 +18,7 @@ from kafkatool.commands.screen.terminal_text import harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
+from tests.cli import parse_rows
 from tests.logs import LOG, batches, write_log
 from tests.terminals import Terminal
 from tests.transcripts import mask, prepare
@@ -218,7 +218,7 @@ def test_a_path_with_blanks_and_newlines_is_a_path(words: str, tmp_path: Path) -
 def test_the_command_that_a_finding_names_can_be_pasted(tmp_path: Path) -> None:
     write_log(tmp_path / ODD / "orders-0", b"".join(batches(4))[:-3])
     found = without_terminal(["verify", "--format", "ndjson", ODD], tmp_path).stdout.decode()
-    rows = [json.loads(line) for line in found.splitlines()]
+    rows = parse_rows(found)
     fixes = [row["fix"] for row in rows if row.get("fix")]
     assert fixes
     for fix in fixes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
 from kafkatool.engine.files.lock import LOCK_FILE
 from kafkatool.format.names import segment_file
-from tests.cli import run
+from tests.cli import rows_of, run
 from tests.engine.partitions_to_verify import SEGMENT, write_log_dir
 
 HOLD = """
@@ -39,9 +39,7 @@ def log_dir(tmp_path: Path) -> Path:
     return path
 
 
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    done = run("doctor", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "doctor")
 
 
 def diagnosis(*arguments: object) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def answers(*arguments: object) -> list[int]:
     done = run("lookup", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line)["offset"] for line in done.stdout.splitlines()]
+    return [row["offset"] for row in done.rows]
 
 
 def test_a_log_start_counts_for_a_partition_that_is_named_itself_too(log_dir: Path) -> None:

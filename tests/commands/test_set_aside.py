@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -36,7 +35,7 @@ def test_a_copy_that_others_have_goes_and_its_checkpoints_with_it(log_dir: Path,
     (log_dir / MARK).write_text("{}")
     done = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""), "--apply", "--format", "ndjson")
     assert done.exit_code == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = done.rows
     assert rows[-1]["is_applied"]
     assert not (log_dir / "orders-0").exists()
     assert not (log_dir / MARK).exists()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from kafkatool.engine.verify.rechecking import DAY_MS, Recheck
 from kafkatool.engine.verify.state_file import TAIL, Scrub
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.names import segment_file
-from tests.cli import run
+from tests.cli import rows_of, run
 from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition
 
 SIZE = len(batch(0))
@@ -38,9 +39,7 @@ def log_of(log_dir: Path, number: int) -> Path:
     return log_dir / "orders-0" / segment_file(number * SEGMENT, ".log")
 
 
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    done = run("verify", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "verify")
 
 
 def summary(*arguments: object) -> dict[str, Any]:

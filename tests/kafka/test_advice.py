@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice, is_a_plan
-from tests.cli import run
+from tests.cli import of_kind, rows_of, run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.dump_tool import environment
@@ -101,8 +100,7 @@ def all_offsets(broker: Broker) -> None:
 
 
 def findings(broker: Broker) -> list[dict[str, str | None]]:
-    told = run("doctor", "--format", "ndjson", str(broker.root / "server.properties"))
-    return [row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "finding"]
+    return of_kind(rows_of("doctor", broker.root / "server.properties"), "finding")
 
 
 def name_of(text: str) -> str:
@@ -180,8 +178,7 @@ def spoil(log_dir: Path) -> None:
 @pytest.mark.advice("REBUILD_INDEX")
 def test_what_verify_advises_about_files_beside_the_log_is_followed(stopped: Broker, scripts: Path) -> None:
     spoil(stopped.log_dir)
-    told = run("verify", "--format", "ndjson", str(stopped.log_dir))
-    rows = [row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "finding"]
+    rows = of_kind(rows_of("verify", stopped.log_dir), "finding")
     advices = {str(row["fix"]) for row in rows if row["fix"]}
     assert "REBUILD_INDEX" in map(name_of, advices)
     for advice in advices:
@@ -199,8 +196,7 @@ def test_a_flipped_bit_is_mended_as_verify_says_and_the_way_back_is_as_printed(
     log.write_bytes(raw)
     (stopped.log_dir / MARKER).unlink()
     before = digest(stopped.log_dir)
-    told = run("verify", "--format", "ndjson", str(log.parent))
-    advice = next(row["fix"] for row in map(json.loads, told.stdout.splitlines()) if row.get("fix"))
+    advice = next(row["fix"] for row in rows_of("verify", log.parent) if row.get("fix"))
     assert name_of(advice) == "RECOVER_MENDING"
     said = follow(advice, scripts, {}, more="--apply")
     back = re.search(r"to go back: (.*)", said)
@@ -380,7 +376,7 @@ def test_a_setting_that_frees_space_deletes_what_was_promised_and_is_taken_back(
         before = everything(stopped)
         stopped.stop()
         told = run("retention", "--free", "1M", "--format", "ndjson", str(stopped.root / "server.properties"))
-        change = next(row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "change")
+        change = told.of("change")[0]
         assert change["topic"] == "wide"
         segments = sorted(int(path.stem) for path in (stopped.log_dir / "wide-0").glob("*.log"))
         stopped.start()

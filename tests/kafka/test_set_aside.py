@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice
-from tests.cli import run
+from tests.cli import rows_of, run
 from tests.kafka import peers
 from tests.kafka.cluster import Cluster, Node
 from tests.kafka.kafka_scripts import follow, write_scripts
@@ -93,7 +92,7 @@ def test_what_is_set_aside_is_fetched_again_and_can_be_brought_back(
     assert digest(log_dir) == before
     done = run(*words, "--apply", "--metadata", str(cluster.controller.log_dirs[0]), "--format", "ndjson")
     assert done.exit_code == 0, done.stderr
-    journal = next(row["journal"] for row in map(json.loads, done.stdout.splitlines()) if "journal" in row)
+    journal = next(row["journal"] for row in done.rows if "journal" in row)
     assert not copy.exists()
     assert not (log_dir / MARKER).exists()
     checkpoints = [path.read_text() for path in log_dir.glob("*-checkpoint")]
@@ -195,9 +194,7 @@ def test_what_verify_advises_for_a_damaged_copy_is_followed(
     raw = bytearray(log.read_bytes())
     raw[raw.rindex(b"vvv")] ^= 1
     log.write_bytes(raw)
-    found = [
-        json.loads(line) for line in run("verify", "--format", "ndjson", str(log.parent)).stdout.splitlines()
-    ]
+    found = rows_of("verify", log.parent)
     advice = next(row["fix"] for row in found if row["kind"] == "finding" and row["severity"] == "loss")
     assert advice == Advice.SET_ASIDE(where=str(log.parent))
     place = {"HOST:PORT": cluster.nodes[1].bootstrap, "DIR": tmp_path / "aside"}
@@ -220,8 +217,7 @@ def test_a_broker_that_misses_a_partition_is_not_elected_once_its_mark_is_gone_a
     cluster.wait_for("two", in_sync=[3])
     log_dir = log_dir_of(node, "two")
     shutil.rmtree(log_dir / "two-0")
-    told = run("doctor", "--format", "ndjson", str(node.root / "server.properties"))
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    rows = rows_of("doctor", node.root / "server.properties")
     assert rows[-1]["maybe_lost_offsets"] == 60
     [advice] = [row["fix"] for row in rows if row.get("file") == str(log_dir / "two-0")]
     follow(advice, scripts, {})

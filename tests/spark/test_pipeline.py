@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -64,8 +63,7 @@ def test_the_tables_hold_what_the_other_commands_say(lake: Path, damaged: Path) 
         assert sum(one["records_count"] for one in same) == row["records"]
     users = next(row for row in found["topics"] if (row["root"], row["topic"]) == ("a", "users"))
     assert users["compaction_removed_records"] > 0
-    told = run("retention", "--at", NOW, "--format", "ndjson", str(damaged)).stdout.splitlines()
-    verdicts = [row for row in map(json.loads, told) if row["kind"] == "verdict"]
+    verdicts = run("retention", "--at", NOW, "--format", "ndjson", damaged).of("verdict")
     keys = ("topic", "partition", "segment")
     expected = {tuple(row[key] for key in keys): (row["verdict"], row["rule"]) for row in verdicts}
     for row in found["segments"]:

@@ -17,7 +17,7 @@ import pytest
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.cli import run
+from tests.cli import parse_rows, rows_of, run
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.records.test_decoder_process import UPPER, command
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
@@ -50,7 +50,7 @@ def test_a_marker_in_a_compacted_log_has_one_fate_wherever_reading_begins(tmp_pa
     ]
     assert [one.exit_code for one in done] == [0, 0], done
     for rows in (done[0].stdout, part.read_bytes()):
-        found = {row["offset"]: row["txn"] for row in map(json.loads, rows.splitlines())}
+        found = {row["offset"]: row["txn"] for row in parse_rows(rows)}
         assert found == {offset: fate for offset, fate in wanted.items() if offset >= begin}
 
 
@@ -71,7 +71,7 @@ def test_by_default_it_prints_what_a_consumer_of_committed_records_gets(partitio
 
 def test_all_prints_the_whole_log_with_what_is_known_of_it(partition: Path) -> None:
     done = run("cat", "--all", "--format", "ndjson", str(partition))
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = done.rows
     assert done.stderr == b""
     assert [row["offset"] for row in rows] == list(range(10))
     assert [row["txn"] for row in rows] == [
@@ -83,9 +83,8 @@ def test_all_prints_the_whole_log_with_what_is_known_of_it(partition: Path) -> N
 
 
 def test_rows_are_those_of_dump_log_with_more_keys(partition: Path) -> None:
-    shown = printed("--all", "--format", "ndjson", partition)
-    dumped = run("dump-log", "--format", "ndjson", "--print-data-log", str(partition)).stdout.splitlines()
-    for ours, theirs in zip(map(json.loads, shown), map(json.loads, dumped), strict=True):
+    shown = rows_of("cat", "--all", partition, codes=[0, 4])
+    for ours, theirs in zip(shown, rows_of("dump-log", "--print-data-log", partition), strict=True):
         theirs.pop("decoded", None)
         assert theirs.items() <= ours.items()
 
@@ -271,8 +270,8 @@ def test_every_log_of_a_broker_gives_the_records_that_dump_log_shows(directory: 
     shown = run("cat", "--all", "--format", "ndjson", "--bytes", "hex", str(directory))
     live = [str(path) for path in sorted(directory.glob("*.log"))]
     dumped = run("dump-log", "--format", "ndjson", "--print-data-log", "--bytes", "hex", *live)
-    theirs = [json.loads(line) for line in dumped.stdout.splitlines()]
-    ours = [json.loads(line) for line in shown.stdout.splitlines()]
+    theirs = dumped.rows
+    ours = shown.rows
     assert shown.exit_code == dumped.exit_code
     rows = [row for row in theirs if row["kind"] == "record"]
     assert len(rows) == len(ours)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +40,7 @@ def log(tmp_path: Path) -> CleanLog:
 def told(done: Run, exit_code: int = 0) -> list[dict[str, Any]]:
     """All rows but those of settings."""
     assert done.exit_code == exit_code, done.stderr
-    return [row for line in done.stdout.splitlines() if (row := json.loads(line))["kind"] != "setting"]
+    return [row for row in done.rows if row["kind"] != "setting"]
 
 
 def test_a_pass_tells_its_range_and_what_it_removes(log: CleanLog) -> None:
@@ -313,7 +312,7 @@ def test_every_value_is_told_with_where_it_comes_from(log: CleanLog, tmp_path: P
     server.write_text(f"log.dirs={log.directory.parent}\nlog.cleaner.threads=2\nlog.segment.bytes=2097152\n")
     words = ("--config", str(server), *COMPACT, "--at", "2000")
     done = run("compact", "--format", "ndjson", *words, str(log.directory))
-    rows = [row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == "setting"]
+    rows = done.of("setting")
     origins = {row["name"]: (row["value"], row["origin"]) for row in rows}
     assert origins["cleanup.policy"] == ("compact", "--set")
     assert origins["segment.bytes"] == ("2097152", "server.properties")

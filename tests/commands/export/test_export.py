@@ -23,7 +23,7 @@ from kafkatool.engine.records.export_output import MANIFEST
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
-from tests.cli import run
+from tests.cli import parse_rows, run
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
 from tests.fixtures_of_logs import LOG_DIRECTORIES
 from tests.logs import batches, walk
@@ -103,7 +103,7 @@ def test_every_format_holds_the_same(partition: Path, tmp_path: Path) -> None:
     with pa.ipc.open_file(tmp_path / "out.arrow") as file:
         assert file.read_all().to_pylist() == rows
     texts = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
-    lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
+    lines = parse_rows((tmp_path / "out.ndjson").read_text())
     for row, text, line in zip(rows, texts, lines, strict=True):
         assert list(text) == COLUMNS
         for key in set(COLUMNS) - {"headers"}:
@@ -271,7 +271,7 @@ def test_standard_output_is_for_cat(partition: Path) -> None:
 
 def test_the_name_of_a_file_says_its_format(partition: Path, tmp_path: Path) -> None:
     export("--output", tmp_path / "rows.jsonl", partition)
-    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["kind"] == "record"
+    assert parse_rows((tmp_path / "rows.jsonl").read_text())[0]["kind"] == "record"
     export("--output", tmp_path / "rows.feather", partition)
     assert pa.ipc.open_file(tmp_path / "rows.feather").read_all().num_rows > 0
     export("--format", "csv", "--output", tmp_path / "rows.parquet", partition, code=2)

@@ -14,7 +14,7 @@ from kafkatool.engine.audit.arrow_tables import read_table
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.cli import run
+from tests.cli import parse_rows, run
 from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.engine.partitions_to_verify import write_partition as write_sound_partition
 
@@ -49,13 +49,12 @@ def collect(part: Path, *roots: object) -> dict[str, Any]:
     words = ["--jobs", "1", "--format", "ndjson", "--now", str(NOW_MS), "-o", str(part), *map(str, roots)]
     done = run("pipeline", "collect", *words)
     assert done.exit_code in (0, 4), done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return done.rows[-1]
 
 
 def report(*lakes: Path) -> tuple[int, list[dict[str, Any]]]:
     done = run("pipeline", "report", "--format", "ndjson", *map(str, lakes))
-    return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
+    return done.exit_code, done.rows
 
 
 def by_topic(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -133,7 +132,7 @@ def test_rot_in_a_closed_segment_is_found_though_size_and_time_are_the_same(
     lake = tmp_path / "lake"
     assert collect(lake, f"a={log.parent.parent}")["segments_read"] == 3
     state = lake / "current" / "state.ndjson"
-    units = [json.loads(line) for line in state.read_text().splitlines()]
+    units = parse_rows(state.read_text())
     for segment in (segment for unit in units for segment in unit["segments"]):
         at_ms = segment.pop("verified_at_ms")
         if verified[0].isdigit():

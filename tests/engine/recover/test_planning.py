@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from contextlib import suppress
@@ -115,8 +114,7 @@ LOG_DIRS = sorted(
 @pytest.mark.parametrize("log_dir", LOG_DIRS, ids=lambda path: str(path.relative_to(FIXTURES)))
 def test_nothing_of_what_a_broker_left_is_lost_by_leader_or_follower(log_dir: Path) -> None:
     done = run("recover", "--format", "ndjson", str(log_dir))
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    what = {row["what"] for row in found if row["kind"] == "recovery" and row["segment"] is not None}
+    what = {row["what"] for row in done.of("recovery") if row["segment"] is not None}
     assert (done.exit_code, what - {"scan", "leftover", "swap", "trim"}) == (0, set())
     assert "scan" in what
 
