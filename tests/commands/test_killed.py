@@ -23,8 +23,7 @@ from tests.cli import run
 from tests.commands.compact.test_compact import CERTAIN
 from tests.commands.retention.test_retention import SURE
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.disk import write_log_dir, write_meta_properties, write_partition
-from tests.engine.recover.test_planning import flip
+from tests.engine.disk import flip_second_batch, write_log_dir, write_meta_properties, write_partition
 from tests.engine.transaction_logs import set_limits
 
 DISK = ("create", "rename", "link", "unlink", "make_directory", "remove_directory", "sync_directory")
@@ -61,7 +60,7 @@ def damaged(root: Path) -> None:
     (root / "logs").mkdir()
     write_meta_properties(root / "logs")
     for number, base in ((0, 60), (1, 0)):
-        flip(write_partition(root / "logs", f"orders-{number}", segments=3), base)
+        flip_second_batch(write_partition(root / "logs", f"orders-{number}", segments=3), base)
 
 
 def without_indexes(root: Path) -> None:

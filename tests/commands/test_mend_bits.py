@@ -15,18 +15,13 @@ from tests.engine.disk import write_partition
 from tests.engine.transaction_logs import LogMaker, write_log_dir
 from tests.log_dirs import read_tree
 from tests.logs import batches
+from tests.mutations import flip
 from tests.serving import served
 
 TOLD = re.compile(
     rb"kafkatool: (\S+): bit (\d) of byte (\d+) is flipped back: the batch of offsets? (.+?) is whole again; "
     rb"the odds that its checksum matches by chance are 1 in \d+"
 )
-
-
-def flip(path: Path, byte: int, bit: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[byte] ^= 1 << bit
-    path.write_bytes(data)
 
 
 @pytest.fixture

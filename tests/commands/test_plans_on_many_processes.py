@@ -20,6 +20,7 @@ from tests.engine.disk import write_partition
 from tests.engine.recover.test_failing_disk import failing
 from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
+from tests.mutations import flip
 from tests.processes import wait_until_open
 from tests.transcripts import mask
 
@@ -48,9 +49,7 @@ def damage(log_dir: Path) -> None:
     (first / segment_file(0, ".index")).unlink()
     (second / segment_file(0, ".timeindex")).write_bytes(b"\1" * 24)
     os.truncate(third / SECOND, (third / SECOND).stat().st_size - 100)
-    raw = bytearray((fourth / FIRST).read_bytes())
-    raw[len(raw) // 2 + 300] ^= 1
-    (fourth / FIRST).write_bytes(raw)
+    flip(fourth / FIRST, (fourth / FIRST).stat().st_size // 2 + 300)
     (fifth / "leader-epoch-checkpoint").write_text("nonsense")
     shutil.copy(sixth / FIRST, sixth / f"{FIRST}.cleaned")
     # One that waits to be deleted comes behind all others.

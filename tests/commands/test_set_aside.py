@@ -10,7 +10,8 @@ import pytest
 
 from tests.cli import Run, run
 from tests.engine.doctor.test_doctor import MARK, log_of
-from tests.engine.partitions_to_verify import SEGMENT, flip, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, write_log_dir
+from tests.mutations import flip
 
 STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tElr: {}\tLastKnownElr: {}\n"
 

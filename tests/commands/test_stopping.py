@@ -13,8 +13,7 @@ from textwrap import dedent
 import pytest
 
 from tests.cli import run
-from tests.engine.disk import write_meta_properties, write_partition
-from tests.engine.recover.test_planning import flip
+from tests.engine.disk import flip_second_batch, write_meta_properties, write_partition
 from tests.log_dirs import read_tree
 
 # The command, with a stage or the writing before it that takes its time, in the middle of one call into C.
@@ -45,7 +44,7 @@ def log_dir(tmp_path: Path) -> Path:
     root = tmp_path / "logs"
     root.mkdir()
     write_meta_properties(root)
-    flip(write_partition(root, "orders-0", segments=3), 60)
+    flip_second_batch(write_partition(root, "orders-0", segments=3), 60)
     return root
 
 

@@ -25,7 +25,8 @@ from kafkatool.engine.verify.state_file import TAIL, Scrub
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.names import segment_file
 from tests.cli import rows_of, run
-from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition
+from tests.engine.partitions_to_verify import SEGMENT, batch, write_log_dir, write_partition
+from tests.mutations import flip
 
 SIZE = len(batch(0))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch import NewRecord, read_header
 from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.offset_index import write_entries as write_offset_index
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
+from tests.mutations import flip
 
 START_MS = 1_700_000_000_000
 TOPIC_ID = "Y2F0cyBhbmQgZG9ncyBydQ"
@@ -80,3 +82,9 @@ def write_log_dir(path: Path) -> Path:
     (path / "replication-offset-checkpoint").write_text("0\n1\norders 0 120\n")
     (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":17}')
     return path
+
+
+def flip_second_batch(directory: Path, base: int) -> None:
+    """A bit in the body of the second batch of a segment."""
+    path = directory / segment_file(base, ".log")
+    flip(path, read_header(path.read_bytes()).size + 100)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
@@ -177,17 +176,3 @@ def findings(
 
 def kinds_of(found: list[Finding]) -> list[FindingClass]:
     return [finding.damage.kind for finding in found]
-
-
-def change(path: Path, edit: Callable[[bytearray], None]) -> None:
-    """Rewrite a file, edited."""
-    data = bytearray(path.read_bytes())
-    edit(data)
-    path.write_bytes(data)
-
-
-def flip(path: Path, byte: int, bit: int = 0) -> None:
-    def edit(data: bytearray) -> None:
-        data[byte] ^= 1 << bit
-
-    change(path, edit)

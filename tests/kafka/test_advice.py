@@ -28,6 +28,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.dump_tool import environment
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
+from tests.mutations import flip
 
 TESTS = Path(__file__).parents[1]
 TOPICS = ("index", "snapshot", "identity", "epochs", "name", "flip", "rest")
@@ -168,10 +169,7 @@ def spoil(log_dir: Path) -> None:
     """Files beside the logs that lie; under the mark of a clean shutdown a broker believes them."""
     index = log_dir / "index-0" / f"{SEGMENT}.index"
     index.write_bytes(b"\xff" * max(8, index.stat().st_size))
-    snapshot = max((log_dir / "snapshot-0").glob("*.snapshot"))
-    raw = bytearray(snapshot.read_bytes())
-    raw[-1] ^= 1
-    snapshot.write_bytes(raw)
+    flip(max((log_dir / "snapshot-0").glob("*.snapshot")), -1)
 
 
 @pytest.mark.soak
@@ -191,9 +189,7 @@ def test_a_flipped_bit_is_mended_as_verify_says_and_the_way_back_is_as_printed(
     stopped: Broker, scripts: Path, tmp_path: Path
 ) -> None:
     log = stopped.log_dir / "flip-0" / f"{SEGMENT}.log"
-    raw = bytearray(log.read_bytes())
-    raw[raw.rindex(b"vvv")] ^= 1
-    log.write_bytes(raw)
+    flip(log, log.read_bytes().rindex(b"vvv"))
     (stopped.log_dir / MARKER).unlink()
     before = digest(stopped.log_dir)
     advice = next(row["fix"] for row in rows_of("verify", log.parent) if row.get("fix"))

@@ -29,7 +29,8 @@ from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.diagnoses import Diagnosis, diagnose
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.recover_damages import Killed, cut, cut_in_a_body, flip, put
+from tests.kafka.recover_damages import Killed, cut, cut_in_a_body
+from tests.mutations import flip, put
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
@@ -117,7 +118,7 @@ def another_topic_id(log: Killed) -> None:
 
 def a_damaged_newest_snapshot(log: Killed) -> None:
     newest = max(log.path.glob("*.snapshot"))
-    flip(newest, newest.stat().st_size - 1)
+    flip(newest, -1, 4)
 
 
 def a_torn_tail(log: Killed) -> None:
@@ -125,7 +126,7 @@ def a_torn_tail(log: Killed) -> None:
 
 
 def a_bit_in_the_middle(log: Killed) -> None:
-    flip(log.file(0, ".log"), log.batches(0)[4][0] + 100)
+    flip(log.file(0, ".log"), log.batches(0)[4][0] + 100, 4)
 
 
 def a_log_start_above_the_end(log: Killed) -> None:

@@ -20,6 +20,7 @@ from tests.kafka.librdkafka import Placed, Record
 from tests.kafka.making.logs import small_segments
 from tests.kafka.recover_damages import Killed
 from tests.log_dirs import read_tree
+from tests.mutations import flip
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
@@ -69,14 +70,11 @@ def killed() -> Iterator[tuple[Broker, dict[int, list[Placed]]]]:
         yield broker, kept
 
 
-def flip(directory: Path, place: Place) -> None:
+def flip_at(directory: Path, place: Place) -> None:
     bases = sorted(int(path.stem) for path in directory.glob("*.log"))
     log = Killed(directory, bases)
     position, size = log.batches(place.segment)[place.batch]
-    path = log.file(place.segment, ".log")
-    data = bytearray(path.read_bytes())
-    data[position + place.byte(size)] ^= 1 << place.bit
-    path.write_bytes(data)
+    flip(log.file(place.segment, ".log"), position + place.byte(size), place.bit)
 
 
 def logs(tree: dict[str, bytes]) -> dict[str, bytes]:
@@ -89,7 +87,7 @@ def test_a_broker_serves_every_record_of_a_mended_log(
     broker, kept = killed
     whole = read_tree(broker.log_dir)
     for partition, place in enumerate(PLACES.values()):
-        flip(broker.log_dir / f"{TOPIC}-{partition}", place)
+        flip_at(broker.log_dir / f"{TOPIC}-{partition}", place)
     damaged = read_tree(broker.log_dir)
     assert sum(damaged[name] != data for name, data in logs(whole).items()) == len(PLACES)
 

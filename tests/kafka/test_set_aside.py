@@ -17,6 +17,7 @@ from tests.kafka import peers
 from tests.kafka.cluster import Cluster, Node
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
+from tests.mutations import flip
 
 MARKER = ".kafka_cleanshutdown"
 
@@ -191,9 +192,7 @@ def test_what_verify_advises_for_a_damaged_copy_is_followed(
     node.stop()
     cluster.wait_for("whole", in_sync=[1, 3])
     log = node.partition_dir("whole") / "00000000000000000000.log"
-    raw = bytearray(log.read_bytes())
-    raw[raw.rindex(b"vvv")] ^= 1
-    log.write_bytes(raw)
+    flip(log, log.read_bytes().rindex(b"vvv"))
     found = rows_of("verify", log.parent)
     advice = next(row["fix"] for row in found if row["kind"] == "finding" and row["severity"] == "loss")
     assert advice == Advice.SET_ASIDE(where=str(log.parent))

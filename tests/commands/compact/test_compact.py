@@ -13,6 +13,7 @@ from tests.engine.compaction_logs import CleanLog
 from tests.engine.transaction_logs import set_limits
 from tests.engine.transaction_states import state, write_all_states, write_states
 from tests.log_dirs import locked, read_tree
+from tests.mutations import flip, put
 
 COMPACT = ("--set", "cleanup.policy=compact")
 CERTAIN = (
@@ -267,9 +268,7 @@ def test_a_topic_that_is_not_compacted_is_left_alone(log: CleanLog) -> None:
 
 def test_where_the_cleaner_would_give_up_is_told(log: CleanLog) -> None:
     path = log.directory / f"{6:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[8:12] = (1 << 30).to_bytes(4, "big")
-    path.write_bytes(data)
+    put(path, 8, (1 << 30).to_bytes(4, "big"))
     done = run("compact", *COMPACT, str(log.directory))
     assert done.exit_code == 4
     assert f"{path} at byte 0: ".encode() in done.stderr
@@ -280,9 +279,7 @@ def test_a_wrong_checksum_is_told_as_what_a_cleaner_walks_over_and_never_written
     log: CleanLog, tmp_path: Path
 ) -> None:
     path = log.directory / f"{6:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[-2] ^= 1
-    path.write_bytes(data)
+    flip(path, -2)
     set_limits(log.directory.parent, 20, name="users-0")
     before = read_tree(log.directory)
     done = run("compact", "--format", "ndjson", *CERTAIN, str(log.directory))

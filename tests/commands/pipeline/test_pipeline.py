@@ -17,6 +17,7 @@ from kafkatool.format.legacy import write_message
 from tests.cli import parse_rows, run
 from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.engine.partitions_to_verify import write_partition as write_sound_partition
+from tests.mutations import flip
 
 NOW_MS = START_MS + 3_600_000
 
@@ -87,10 +88,7 @@ def test_a_report_of_two_runs_tells_growth_new_damage_and_what_is_gone(tmp_path:
     grown = sum(path.stat().st_size for path in (data / "growing-0").glob("*.log"))
     write_segment(data / "growing-0", 120, is_active=True)
     grown = sum(path.stat().st_size for path in (data / "growing-0").glob("*.log")) - grown
-    log = data / "hurt-0" / f"{0:020d}.log"
-    raw = bytearray(log.read_bytes())
-    raw[500] ^= 4
-    log.write_bytes(raw)
+    flip(data / "hurt-0" / f"{0:020d}.log", 500, 2)
     shutil.rmtree(data / "leaving-0")
     collect(tmp_path / "newer", f"a={data}")
     code, rows = report(tmp_path / "newer", tmp_path / "older")
@@ -116,9 +114,7 @@ def test_a_segment_whose_last_bytes_changed_is_read_again_though_size_and_time_a
     assert collect(lake, f"a={partition.parent}")["segments_read"] == 0
     log = partition / f"{0:020d}.log"
     before = log.stat()
-    raw = bytearray(log.read_bytes())
-    raw[-3] ^= 1
-    log.write_bytes(raw)
+    flip(log, -3)
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert collect(lake, f"a={partition.parent}")["segments_read"] == 1
     assert report(lake)[0] == 4
@@ -139,9 +135,7 @@ def test_rot_in_a_closed_segment_is_found_though_size_and_time_are_the_same(
             segment["verified_at_ms"] = at_ms - int(verified.split()[0]) * 86_400_000
     state.write_text("".join(f"{json.dumps(unit)}\n" for unit in units))
     before = log.stat()
-    raw = bytearray(log.read_bytes())
-    raw[100] ^= 1
-    log.write_bytes(raw)
+    flip(log, 100)
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     row = collect(lake, "--recheck-share", "0", "--recheck-older-than", "40d", f"a={log.parent.parent}")
     assert (row["segments_read"], report(lake)[0]) == (0, 0), "nobody asked for it"

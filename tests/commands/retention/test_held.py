@@ -12,7 +12,7 @@ import pytest
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.held_logs import AHEAD, HELD, LIMITS, OLD, YOUNG, Times, write_log
-from tests.kafka.recover_damages import flip
+from tests.mutations import flip
 
 
 def free(path: Path, size: str = "1", *options: str, code: int = 0) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def test_nothing_is_offered_that_a_broker_refuses_or_nobody_can_describe(tmp_pat
     assert (row["last_offset"], row["segments"]) == (5, 2), (
         "the second one in the future is not replicated yet"
     )
-    flip(path / segment_file(2, ".log"), 200)
+    flip(path / segment_file(2, ".log"), 200, 4)
     assert not is_offered(path), "a damaged one: nobody could say what is deleted"
 
 

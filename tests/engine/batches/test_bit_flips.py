@@ -23,6 +23,7 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from kafkatool.format.legacy import write_message, write_wrapper
+from tests.mutations import flipped
 
 TIME = 1_700_000_000_000
 RECORDS = [NewRecord(b"key", b"value %d " % at * 3, TIME + at, [(b"h", None)]) for at in range(4)]
@@ -53,12 +54,6 @@ FOLLOWING = {
     "nothing": b"",
     "zeros": bytes(4096),
 }
-
-
-def flipped(raw: bytes, byte: int, bit: int) -> bytes:
-    changed = bytearray(raw)
-    changed[byte] ^= 1 << bit
-    return bytes(changed)
 
 
 @pytest.mark.parametrize("following", FOLLOWING)
@@ -209,9 +204,8 @@ def _with_two_lengths() -> tuple[bytes, int]:
 
 
 def test_a_batch_that_is_too_large_is_left_alone() -> None:
-    raw = bytearray(write_batch([NewRecord(None, bytes(LARGEST), 0)]))
-    raw[100] ^= 1
-    assert find_flip(raw, is_to_end=True) is None
+    raw = write_batch([NewRecord(None, bytes(LARGEST), 0)])
+    assert find_flip(flipped(raw, 100), is_to_end=True) is None
 
 
 @pytest.mark.parametrize("power", [1, 8191, 8192, 8193, 30_000])

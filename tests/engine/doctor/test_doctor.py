@@ -32,8 +32,9 @@ from kafkatool.engine.files.source import Guest
 from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file
-from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, flip, write_log_dir, write_metadata
+from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, write_log_dir, write_metadata
 from tests.engine.recover.test_start_checks import OTHER_ID, make
+from tests.mutations import flip, put
 
 GUEST = Guest(cache_keep=True)
 NOW_MS = 1_800_000_000_000
@@ -271,10 +272,7 @@ def test_what_lies_above_the_high_watermark_is_for_others_to_decide(log_dir: Pat
 
 
 def test_a_batch_whose_offset_goes_backwards_is_a_loss(log_dir: Path) -> None:
-    log = log_of(log_dir, 0)
-    raw = bytearray(log.read_bytes())
-    raw[7] = 9  # the first batch claims to come later than the next
-    log.write_bytes(raw)
+    put(log_of(log_dir, 0), 7, b"\x09")  # the first batch claims to come later than the next
     found = visit(log_dir)
     assert found.verdict is StartVerdict.LOSES
     assert found.chart.lost_offsets >= 1

@@ -21,6 +21,7 @@ from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entri
 from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.log_dirs import read_tree
+from tests.mutations import flip
 from tests.places import FIXTURES
 
 NOW = 1_700_000_100_000  # within a day of the hand-made logs
@@ -202,9 +203,7 @@ def test_an_index_that_is_right_and_dense_is_left_alone_unless_forced(orders: Pa
 
 def test_the_good_batches_behind_damage_are_indexed_and_what_cannot_be_known_is_left(orders: Path) -> None:
     log = orders / segment_file(0, ".log")
-    data = bytearray(log.read_bytes())
-    data[len(data) // 2 + 300] ^= 1
-    log.write_bytes(data)
+    flip(log, log.stat().st_size // 2 + 300)
     (orders / segment_file(0, ".index")).unlink()
     found = rebuilt(orders, interval=4096)
     assert [damage.kind for _path, damage in found.damage] == [FindingClass.BAD_CRC]

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import read_header
 from kafkatool.format.names import segment_file
 from tests.cli import run
-from tests.engine.disk import write_partition
+from tests.engine.disk import flip_second_batch, write_partition
 from tests.failing_disk import failing_disk
 from tests.log_dirs import read_tree
 
@@ -58,9 +57,7 @@ def test_a_log_that_the_disk_does_not_give_keeps_a_broker_from_starting_and_is_n
 def test_what_lies_behind_a_cut_is_not_copied_from_a_disk_that_does_not_give_it(
     orders: Path, tmp_path: Path
 ) -> None:
-    data = bytearray((orders / LOG).read_bytes())
-    data[read_header(data).size + 100] ^= 1
-    (orders / LOG).write_bytes(data)
+    flip_second_batch(orders, 0)
     with failing(orders, tmp_path / "disk", LOG, BLOCK):
         before = sorted(path.name for path in orders.iterdir())
         told = run("recover", str(orders))

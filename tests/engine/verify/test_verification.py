@@ -38,15 +38,14 @@ from tests.engine.partitions_to_verify import (
     TIME,
     TOPIC_ID,
     batch,
-    change,
     findings,
-    flip,
     kinds_of,
     state,
     write_log_dir,
     write_partition,
     write_segment,
 )
+from tests.mutations import change, flip, flipped
 from tests.places import FIXTURES
 
 SIZE = len(batch(0))
@@ -665,10 +664,9 @@ def test_a_directory_to_be_deleted_is_walked_where_it_is_named_itself(tmp_path: 
 
 
 def test_a_metadata_snapshot_is_walked_like_a_log(log_dir: Path) -> None:
-    raw = bytearray(write_batch([NewRecord(None, b"x" * 40, TIME)], partition_leader_epoch=1))
-    raw[70] ^= 1
+    raw = write_batch([NewRecord(None, b"x" * 40, TIME)], partition_leader_epoch=1)
     path = log_dir / "__cluster_metadata-0" / "00000000000000000002-0000000001.checkpoint"
-    path.write_bytes(raw)
+    path.write_bytes(flipped(raw, 70))
     assert kinds_of(findings(log_dir)) == [F.BIT_FLIP]
 
 
