@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Container
 from typing import Any, NamedTuple
 
+import pytest
 from typer.testing import CliRunner
 
 from kafkatool.cli import app
@@ -57,3 +61,14 @@ def of_kind(found: list[Row], *kinds: str) -> list[Row]:
 
 def parse_rows(lines: bytes | str) -> list[Row]:
     return [json.loads(line) for line in lines.splitlines()]
+
+
+def run_without_privileges(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """As somebody whom permissions hold: root loses what lets it read everything."""
+    drop: list[str] = []
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read everything, and there is no setpriv to change that")
+        drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    command = [*drop, *KAFKATOOL, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)

@@ -12,6 +12,8 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.offset_index import entries_end as offset_entries_end
+from kafkatool.format.time_index import entries_end as time_entries_end
 
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"
@@ -59,3 +61,19 @@ def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
 
 def offsets(found: Iterable[Batch]) -> list[int]:
     return [batch.header.last_offset for batch in found]
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """The files a log consists of, without preallocated rests."""
+    found = {}
+    for path in directory.iterdir():
+        data = path.read_bytes()
+        if path.suffix == ".index":
+            data = data[: offset_entries_end(data)]
+        elif path.suffix == ".timeindex":
+            data = data[: time_entries_end(data)]
+        elif path.suffix == ".log":
+            data = data[: sum(batch.header.size for batch in walk(path)[0])]
+        if path.name != "partition.metadata":
+            found[path.name] = data
+    return found

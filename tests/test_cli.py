@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 from kafkatool import __version__, cli
 from kafkatool.errors import ExitCode, KafkatoolError
 from kafkatool.format.names import segment_file
+from tests.cli import KAFKATOOL
 from tests.engine.disk import write_log_dir, write_partition
 from tests.processes import wait_until_open
-
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

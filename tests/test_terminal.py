@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ from kafkatool.commands.screen.terminal_text import harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
-from tests.cli import parse_rows
+from tests.cli import KAFKATOOL, parse_rows
 from tests.logs import LOG, batches, write_log
 from tests.terminals import Terminal
 from tests.transcripts import mask, prepare
 
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 ESCAPE = re.compile(rb"\x1b[^A-Za-z]*[A-Za-z]")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 ENVIRONMENT = {

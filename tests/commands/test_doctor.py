@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +12,10 @@ import pytest
 from kafkatool.commands.rows.diagnosis import finding_lines
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
-from kafkatool.engine.files.lock import LOCK_FILE
 from kafkatool.format.names import segment_file
 from tests.cli import rows_of, run
 from tests.engine.partitions_to_verify import SEGMENT, write_log_dir
-
-HOLD = """
-import fcntl, sys, time
-file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print("held", flush=True)
-time.sleep(60)
-"""
+from tests.log_dirs import locked
 
 
 @pytest.fixture
@@ -89,23 +77,9 @@ def test_a_csv_has_the_findings_and_stderr_the_verdict(log_dir: Path) -> None:
     assert b"will not start" in done.stderr
 
 
-@contextmanager
-def held(log_dir: Path) -> Iterator[int]:
-    """Another process holds the lock, as a broker does."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(log_dir / LOCK_FILE)], stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        try:
-            yield process.pid
-        finally:
-            process.kill()
-
-
 def test_while_a_broker_runs_that_is_the_verdict_and_nothing_is_foretold(log_dir: Path) -> None:
     (log_dir / "nobody").mkdir()
-    with held(log_dir) as pid:
+    with locked(log_dir) as pid:
         found = diagnosis(log_dir)
         text = run("doctor", str(log_dir)).stdout.decode()
     assert (found["verdict"], found["pid"], found["lost_offsets"]) == ("running", pid, 0)

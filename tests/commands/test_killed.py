@@ -20,8 +20,7 @@ import pytest
 
 from kafkatool.engine.files import disk, lock
 from tests.cli import run
-from tests.commands.compact.test_compact import CERTAIN
-from tests.commands.retention.test_retention import SURE
+from tests.commands.sure_options import CERTAIN, SURE
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.disk import flip_second_batch, write_log_dir, write_meta_properties, write_partition
 from tests.engine.transaction_logs import set_limits

@@ -11,8 +11,7 @@ import pytest
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
-from tests.commands.test_verify import log_of
-from tests.engine.partitions_to_verify import SEGMENT, TIME, batch, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, TIME, batch, log_of, write_log_dir
 from tests.mutations import flip, put
 
 LOG_STARTS = "log-start-offset-checkpoint"

@@ -10,6 +10,7 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.offset_index import write_entries as write_offset_index
+from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
 from tests.mutations import flip
@@ -17,6 +18,9 @@ from tests.mutations import flip
 START_MS = 1_700_000_000_000
 TOPIC_ID = "Y2F0cyBhbmQgZG9ncyBydQ"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+METADATA = "__cluster_metadata-0"
+OTHER_ID = "b3RoZXIgZGlyZWN0b3J5IQ"
+VOTERS = QuorumState(0, 1, 1, -1, None, (1,))
 
 
 def write_segment(
@@ -88,3 +92,18 @@ def flip_second_batch(directory: Path, base: int) -> None:
     """A bit in the body of the second batch of a segment."""
     path = directory / segment_file(base, ".log")
     flip(path, read_header(path.read_bytes()).size + 100)
+
+
+def write_node_dir(path: Path, *, metadata: bool = True, directory_id: str = TOPIC_ID) -> Path:
+    """A log directory of a KRaft node, with nothing wrong in it."""
+    write_partition(path, "orders-0", segments=1)
+    (path / "meta.properties").write_text(
+        f"version=1\nnode.id=7\ncluster.id={CLUSTER_ID}\ndirectory.id={directory_id}\n"
+    )
+    if metadata:
+        (path / METADATA).mkdir()
+        (path / METADATA / "quorum-state").write_bytes(write_quorum_state(VOTERS))
+        (path / "bootstrap.checkpoint").write_bytes(
+            write_batch([NewRecord(None, b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00", 0)])
+        )
+    return path

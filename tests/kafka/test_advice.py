@@ -9,7 +9,6 @@ names what a test follows.
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import re
 import shutil
@@ -22,19 +21,20 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice, is_a_plan
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import of_kind, rows_of, run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.dump_tool import environment
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
+from tests.log_dirs import digest
 from tests.mutations import flip
 
 TESTS = Path(__file__).parents[1]
 TOPICS = ("index", "snapshot", "identity", "epochs", "name", "flip", "rest")
 RECORDS = 40
 SEGMENT = "00000000000000000000"
-MARKER = ".kafka_cleanshutdown"
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("advice")]
 
@@ -115,14 +115,6 @@ def _pattern(advice: Advice) -> str:
     return ".+".join(map(re.escape, words))
 
 
-def digest(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock"
-    }
-
-
 def obey(broker: Broker, scripts: Path, folder: Path) -> list[str]:
     """Follow what `doctor` advises, the first first, until nothing changes any more; returns the names."""
     followed: list[str] = []
@@ -146,7 +138,7 @@ def obey(broker: Broker, scripts: Path, folder: Path) -> list[str]:
 
 def hurt(log_dir: Path) -> None:
     """After a kill: much that keeps a broker from starting, or from serving, and no record harmed."""
-    (log_dir / MARKER).unlink()
+    (log_dir / CLEAN_MARKER).unlink()
     (log_dir / "identity-0" / "partition.metadata").unlink()
     (log_dir / "epochs-0" / "leader-epoch-checkpoint").write_text("not a checkpoint\n")
     (log_dir / "name-0" / "5.log").write_bytes(b"")
@@ -190,15 +182,15 @@ def test_a_flipped_bit_is_mended_as_verify_says_and_the_way_back_is_as_printed(
 ) -> None:
     log = stopped.log_dir / "flip-0" / f"{SEGMENT}.log"
     flip(log, log.read_bytes().rindex(b"vvv"))
-    (stopped.log_dir / MARKER).unlink()
-    before = digest(stopped.log_dir)
+    (stopped.log_dir / CLEAN_MARKER).unlink()
+    before = digest(stopped.log_dir, ours=True)
     advice = next(row["fix"] for row in rows_of("verify", log.parent) if row.get("fix"))
     assert name_of(advice) == "RECOVER_MENDING"
     said = follow(advice, scripts, {}, more="--apply")
     back = re.search(r"to go back: (.*)", said)
     assert back is not None
     follow(back[1], scripts, {})
-    after = digest(stopped.log_dir)
+    after = digest(stopped.log_dir, ours=True)
     assert {name: after[name] for name in before} == before
     follow(advice, scripts, {}, more="--apply")
     all_offsets(stopped)
@@ -211,7 +203,7 @@ def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_pat
     """Plans too, as they are printed: without --apply."""
     log_dir = stopped.log_dir
     where, file = log_dir / "index-0", log_dir / "index-0" / f"{SEGMENT}.log"
-    before = digest(log_dir)
+    before = digest(log_dir, ours=True)
     texts = [
         *(one(where=log_dir) for one in (Advice.LIST, Advice.LIST_SPACE)),
         *(one(where=where) for one in (Advice.VERIFY, Advice.RECOVER, Advice.REBUILD_INDEX)),
@@ -222,7 +214,7 @@ def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_pat
     follow("; ".join(texts), scripts, {}, codes=(0, 4))
     follow(Advice.FREE_SPACE(where=log_dir), scripts, {"SIZE": "1K"}, codes=(0, 4))
     follow(Advice.RECOVER_KEEPING(where=where), scripts, {"DIR": tmp_path / "kept"}, codes=(0, 4))
-    assert digest(log_dir) == before
+    assert digest(log_dir, ours=True) == before
 
 
 @pytest.mark.soak
@@ -234,7 +226,7 @@ def test_a_mark_over_a_torn_log_is_taken_away_as_doctor_says(
     log = stopped.log_dir / "rest-0" / f"{SEGMENT}.log"
     os.truncate(log, log.stat().st_size - 10)
     assert "RECOVER_NOW" in obey(stopped, scripts, tmp_path / "out")
-    assert not (stopped.log_dir / MARKER).exists()
+    assert not (stopped.log_dir / CLEAN_MARKER).exists()
     stopped.start()
     try:
         found = everything(stopped)
@@ -258,7 +250,7 @@ def test_a_new_directory_is_formatted_and_a_copy_under_way_is_moved_home(scripts
         away = next(path for path in broker.log_dirs if path != home)
         copy = away / f"t-0.{'a' * 32}-future"
         (home / "t-0").rename(copy)
-        (home / MARKER).unlink()
+        (home / CLEAN_MARKER).unlink()
         third = broker.root / "logs3"
         broker.properties["log.dirs"] += f",{third}"
         (broker.root / "server.properties").write_text(
@@ -393,7 +385,7 @@ def test_advice_about_the_host_is_understood_by_its_programs(
     stopped: Broker, scripts: Path, tmp_path: Path
 ) -> None:
     """Owners and modes are changed and nothing else; limits and mounts are only asked for, not set."""
-    before = digest(stopped.log_dir)
+    before = digest(stopped.log_dir, ours=True)
     journal = tmp_path / "journal"
     journal.touch(0o644)
     follow(Advice.OWN_DIRECTORY(user="root", where=stopped.log_dir), scripts, {})
@@ -401,7 +393,7 @@ def test_advice_about_the_host_is_understood_by_its_programs(
     follow(Advice.OWN_JOURNAL(where=tmp_path, file=journal), scripts, {})
     follow(Advice.HIDE_SECRET(file=journal), scripts, {})
     assert journal.stat().st_mode & 0o777 == 0o600
-    assert digest(stopped.log_dir) == before
+    assert digest(stopped.log_dir, ours=True) == before
     follow(Advice.RAISE_NOFILE(number=64), scripts, {})
     for text, program in (
         (Advice.RAISE_MAPS(number=1 << 20), "sysctl"),

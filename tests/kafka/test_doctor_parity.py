@@ -17,6 +17,7 @@ import pytest
 
 from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import DoctorRequest, examine
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.state.checkpoint import (
@@ -37,7 +38,6 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 TOPIC = "doctored"
 PARTITIONS = 12
 RECORDS = 10
-MARK = ".kafka_cleanshutdown"
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 OTHER_ID = "version: 0\ntopic_id: XHpw3kXRRGqmVILEOZWN3Q"
 SOAK = pytest.mark.soak
@@ -71,7 +71,7 @@ class Stopped(NamedTuple):
 
     def unmark(self) -> None:
         for directory in self.broker.log_dirs:
-            (directory / MARK).unlink(missing_ok=True)
+            (directory / CLEAN_MARKER).unlink(missing_ok=True)
 
     def diagnose(self) -> Diagnosis:
         return diagnose(self.configuration)
@@ -178,7 +178,7 @@ def empty_recovery_points(stopped: Stopped) -> None:
 def test_what_a_start_loses_in_silence_doctor_had_counted_partition_by_partition(stopped: Stopped) -> None:
     """The first directory without its mark, so that it is scanned; the second with it."""
     stopped.restore()
-    (stopped.broker.log_dir / MARK).unlink()
+    (stopped.broker.log_dir / CLEAN_MARKER).unlink()
     for logs, damages in ((stopped.logs(0), SCANNED), (stopped.logs(1), BELIEVED)):
         for log, damage in zip(logs, damages, strict=True):
             damage(log)

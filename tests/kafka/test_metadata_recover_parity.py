@@ -21,7 +21,7 @@ from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.test_recover_parity import read_directory
+from tests.kafka.recovered_files import read_directory
 from tests.mutations import flip
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]

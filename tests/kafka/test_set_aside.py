@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -12,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import rows_of, run
 from tests.kafka import peers
 from tests.kafka.cluster import Cluster, Node
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
+from tests.log_dirs import digest
 from tests.mutations import flip
-
-MARKER = ".kafka_cleanshutdown"
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("set-aside")]
 
@@ -49,15 +48,6 @@ def everything(cluster: Cluster, topic: str) -> list[Placed]:
 def describe(cluster: Cluster, scripts: Path, target: Path) -> Path:
     follow(Advice.DESCRIBE(), scripts, {"HOST:PORT": cluster.nodes[1].bootstrap, "FILE": target})
     return target
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Every file but the lock, of which nobody knows who made it."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock" and ".kafkatool-" not in path.name
-    }
 
 
 def log_dir_of(node: Node, topic: str) -> Path:
@@ -95,7 +85,7 @@ def test_what_is_set_aside_is_fetched_again_and_can_be_brought_back(
     assert done.exit_code == 0, done.stderr
     journal = next(row["journal"] for row in done.rows if "journal" in row)
     assert not copy.exists()
-    assert not (log_dir / MARKER).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     checkpoints = [path.read_text() for path in log_dir.glob("*-checkpoint")]
     assert len(checkpoints) == 4
     assert not any("whole 0" in text for text in checkpoints)
@@ -104,7 +94,7 @@ def test_what_is_set_aside_is_fetched_again_and_can_be_brought_back(
         "set-aside", "--undo", journal, "--backup-dir", str(tmp_path / "aside"), "--apply", "--offline"
     )
     assert back.exit_code == 0, back.stderr
-    assert digest(log_dir) == {name: sum for name, sum in before.items() if name != MARKER}
+    assert digest(log_dir) == {name: sum for name, sum in before.items() if name != CLEAN_MARKER}
     assert not (tmp_path / "aside").exists()
 
     assert run(*words, "--describe", str(describe(cluster, scripts, now)), "--apply").exit_code == 0
@@ -220,7 +210,7 @@ def test_a_broker_that_misses_a_partition_is_not_elected_once_its_mark_is_gone_a
     assert rows[-1]["maybe_lost_offsets"] == 60
     [advice] = [row["fix"] for row in rows if row.get("file") == str(log_dir / "two-0")]
     follow(advice, scripts, {})
-    assert not (log_dir / MARKER).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     other.kill()
     cluster.wait_for("two", leader=-1)
     node.start()

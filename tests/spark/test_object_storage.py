@@ -11,7 +11,8 @@ import pytest
 
 from kafkatool.engine.files import object_storage
 from tests.cli import rows_of, run
-from tests.spark.test_pipeline import NOW, audit, tables
+from tests.spark.lakes import audit, tables
+from tests.spark.matrix import NOW
 
 
 @pytest.fixture(scope="session")

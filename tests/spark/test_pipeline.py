@@ -9,25 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.audit.arrow_tables import TABLES, read_table
 from tests.cli import Run, run
-
-NOW = "2030-01-01T00:00:00Z"
-
-
-def tables(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """All rows of the current run, in an order that never varies."""
-    found = {}
-    for name in TABLES:
-        rows = read_table(str(lake / "current"), name).to_pylist()
-        for row in rows:
-            row.pop("verified_at_ms", None)  # when it was read, by the clock
-        found[name] = sorted(rows, key=lambda row: [str(value) for value in row.values()])
-    return found
-
-
-def audit(lake: Path, *roots: object) -> Run:
-    return run("pipeline", "run", "--spark", "local[2]", "--now", NOW, "--out", str(lake), *map(str, roots))
+from tests.spark.lakes import audit, tables
+from tests.spark.matrix import NOW
 
 
 def collect(part: Path, *roots: object) -> Run:

@@ -15,8 +15,8 @@ import pytest
 from kafkatool.engine.bench import place as bench_place
 from kafkatool.engine.bench.compare import compare
 from tests.cli import of_kind, parse_rows, rows_of, run
-from tests.engine.cache.test_residents import LockedByAnother
 from tests.kafka.librdkafka import wait_until
+from tests.log_dirs import locked
 
 QUICK = ("--on-live-volume", "--no-limits", "--format", "ndjson")
 
@@ -127,7 +127,7 @@ def test_a_directory_with_other_data_is_refused(tmp_path: Path) -> None:
 def test_a_volume_with_a_broker_on_it_is_refused(tmp_path: Path) -> None:
     log_dir = tmp_path / "logs"
     log_dir.mkdir()
-    with LockedByAnother(log_dir):
+    with locked(log_dir):
         done = run("bench", "append", "--no-limits", "--num-records", "10", str(tmp_path / "b"))
     assert done.exit_code == 5
     assert b"--on-live-volume" in done.stderr

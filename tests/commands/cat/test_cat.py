@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,15 +16,13 @@ import pytest
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.cli import parse_rows, rows_of, run
+from tests.cli import KAFKATOOL, parse_rows, rows_of, run
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.records.test_decoder_process import UPPER, command
+from tests.engine.decoders import UPPER, command
 from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
 from tests.failing_disk import failing_disk
 from tests.fixtures_of_logs import LOG_DIRECTORIES
 from tests.logs import LOG, batches
-
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 
 
 @pytest.fixture

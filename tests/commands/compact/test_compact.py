@@ -9,19 +9,12 @@ from typing import Any, cast
 import pytest
 
 from tests.cli import Run, run
+from tests.commands.sure_options import CERTAIN, COMPACT
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.transaction_logs import set_limits
 from tests.engine.transaction_states import state, write_all_states, write_states
 from tests.log_dirs import locked, read_tree
 from tests.mutations import flip, put
-
-COMPACT = ("--set", "cleanup.policy=compact")
-CERTAIN = (
-    *COMPACT,
-    *("--set", "delete.retention.ms=1000", "--set", "min.compaction.lag.ms=0"),
-    *("--set", "segment.bytes=1048576", "--set", "segment.index.bytes=10485760"),
-    *("--set", "index.interval.bytes=4096"),
-)
 
 
 @pytest.fixture

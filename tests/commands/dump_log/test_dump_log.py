@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
-import multiprocessing
 import os
 import shlex
 import stat
@@ -24,6 +22,7 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from tests.cli import parse_rows, rows_of, run
+from tests.log_dirs import locked
 from tests.logs import LOG, TIME, batches, write_log
 from tests.places import FIXTURES
 
@@ -265,27 +264,12 @@ def test_set_aside_logs_are_logs_when_named_as_paths_but_unknown_to_kafka(partit
     assert kafka.exit_code == 2, "nothing of it was read"
 
 
-def hold_lock(path: str, ready: Any, done: Any) -> None:
-    with open(path, "w") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        ready.set()
-        done.wait(30)
-
-
 def test_a_torn_tail_under_a_brokers_lock_is_in_flight_and_no_damage(tmp_path: Path) -> None:
     path = write_log(tmp_path / "t-0", batches(1)[0] + batches(1)[0][:40])
     (tmp_path / ".lock").touch()
     assert run("dump-log", str(path)).exit_code == 4
-    context = multiprocessing.get_context("fork")
-    ready, done = context.Event(), context.Event()
-    holder = context.Process(target=hold_lock, args=(str(tmp_path / ".lock"), ready, done))
-    holder.start()
-    assert ready.wait(30)
-    try:
+    with locked(tmp_path):
         result = run("dump-log", "--format", "ndjson", str(path))
-    finally:
-        done.set()
-        holder.join()
     assert result.exit_code == 0
     (last,) = result.of("damage")
     assert (last["class"], last["severity"]) == ("in_flight", "note")

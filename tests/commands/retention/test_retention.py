@@ -15,18 +15,11 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, rows_of, run
+from tests.commands.sure_options import AT, EXPIRED, SURE
 from tests.engine.disk import START_MS, write_log_dir
 from tests.engine.remote_metadata import copied, write_remote_metadata
 from tests.log_dirs import locked, read_tree
 from tests.places import FIXTURES
-
-AT = str(START_MS + 29_003)
-EXPIRED = ("--at", AT, "--set", "retention.ms=1")
-SURE = (
-    *EXPIRED,
-    *("--set", "cleanup.policy=delete", "--set", "retention.bytes=-1"),
-    *("--set", "remote.storage.enable=false"),
-)
 
 NO_DELAY = ("--set", "file.delete.delay.ms=0")
 

@@ -14,8 +14,8 @@ from kafkatool.engine.batches.mending import BatchMend, Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
-from tests.engine.batches.test_bit_flips import SMALL, TIME
-from tests.logs import LOG, batches
+from tests.engine.small_batches import SMALL
+from tests.logs import LOG, TIME, batches
 from tests.mutations import flipped
 
 BEFORE = write_batch([NewRecord(b"k", b"before", TIME)], base_offset=90)
