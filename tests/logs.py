@@ -17,6 +17,8 @@ from kafkatool.format.time_index import entries_end as time_entries_end
 
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"
+GUEST = Guest(cache_keep=True)
+"""Reads, and drops nothing from the page cache that others had in it."""
 
 keys = st.none() | st.binary(max_size=20)
 headers = st.lists(st.tuples(st.binary(max_size=8), keys), max_size=3)
@@ -50,7 +52,7 @@ def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
     """What a scan of the whole file meets; payloads copied, so that they outlive the walk."""
     found: list[Batch] = []
     damage: list[Damage] = []
-    with open_source(path, Guest(cache_keep=True)) as source:
+    with open_source(path, GUEST) as source:
         for item in scan(source, **options):
             if isinstance(item, Batch):
                 found.append(item)

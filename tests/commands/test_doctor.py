@@ -14,14 +14,14 @@ from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
 from kafkatool.format.names import segment_file
 from tests.cli import rows_of, run
-from tests.engine.partitions_to_verify import SEGMENT, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, write_healthy_log_dir
 from tests.log_dirs import locked
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """Nothing is wrong with it."""
-    path = write_log_dir(tmp_path / "logs", isr=[1])
+    path = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     with (path / "meta.properties").open("a") as file:
         file.write("directory.id=J8mNqR5sTuV2wXyZ3aBcDg\n")
     return path
@@ -88,7 +88,7 @@ def test_while_a_broker_runs_that_is_the_verdict_and_nothing_is_foretold(log_dir
 
 
 def test_brokers_are_judged_one_by_one_and_the_worst_decides(log_dir: Path, tmp_path: Path) -> None:
-    other = write_log_dir(tmp_path / "other", isr=[1])
+    other = write_healthy_log_dir(tmp_path / "other", isr=[1])
     (other / "meta.properties").write_text("version=1\nnode.id=9\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
     (other / "nobody").mkdir()
     done = run("doctor", "--elsewhere", str(log_dir), str(other))

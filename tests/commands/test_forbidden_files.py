@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import run_without_privileges
-from tests.engine.transaction_logs import LogMaker, write_log_dir
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.logs import LOG, batches, write_log
 
 SECOND = "00000000000000000030.log"
@@ -80,7 +80,7 @@ def test_transactions_across_a_log_that_may_not_be_read_are_unknown(tmp_path: Pa
     lost = LogMaker(offset=log.offset).commit(1).plain()
     rest = LogMaker(offset=lost.offset).plain()
     logs = {0: bytes(log.data), log.offset: bytes(lost.data), lost.offset: bytes(rest.data)}
-    partition = write_log_dir(tmp_path, logs)
+    partition = write_logs(tmp_path, logs)
     (partition / f"{log.offset:020d}.log").chmod(0)
     done = run_without_privileges("cat", str(partition))
     assert done.returncode == 3

@@ -22,7 +22,7 @@ from kafkatool.engine.files import disk, lock
 from tests.cli import run
 from tests.commands.sure_options import CERTAIN, SURE
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.disk import flip_second_batch, write_log_dir, write_meta_properties, write_partition
+from tests.engine.disk import flip_second_batch, write_meta_properties, write_mixed_log_dir, write_partition
 from tests.engine.transaction_logs import set_limits
 
 DISK = ("create", "rename", "link", "unlink", "make_directory", "remove_directory", "sync_directory")
@@ -72,7 +72,7 @@ def without_indexes(root: Path) -> None:
 
 
 def expired(root: Path) -> None:
-    write_log_dir(root / "logs")
+    write_mixed_log_dir(root / "logs")
 
 
 def compacted(root: Path) -> None:
@@ -89,7 +89,7 @@ def compacted(root: Path) -> None:
 
 def with_other_copies(root: Path) -> None:
     """A broker that is down, and a picture of the cluster that is later than all its files."""
-    write_log_dir(root / "logs")
+    write_mixed_log_dir(root / "logs")
     (root / "logs" / "log-start-offset-checkpoint").write_text("0\n2\norders 0 3\norders 2 0\n")
     lines = [
         f"\tTopic: orders\tPartition: {number}\tLeader: 8\tReplicas: 7,8\tIsr: 8\tElr: \tLastKnownElr: \n"

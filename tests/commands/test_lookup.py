@@ -11,7 +11,13 @@ import pytest
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
-from tests.engine.partitions_to_verify import SEGMENT, TIME, batch, log_of, write_log_dir
+from tests.engine.partitions_to_verify import (
+    SEGMENT,
+    batch,
+    log_of,
+    write_healthy_log_dir,
+)
+from tests.logs import TIME
 from tests.mutations import flip, put
 
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -19,7 +25,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs")
+    return write_healthy_log_dir(tmp_path / "logs")
 
 
 def answers(*arguments: object) -> list[int]:

@@ -11,7 +11,14 @@ from typer.testing import CliRunner, Result
 
 from kafkatool.cli import app
 from tests.cli import of_kind, parse_rows, rows_of
-from tests.engine.disk import CLUSTER_ID, START_MS, TOPIC_ID, write_log_dir, write_partition, write_segment
+from tests.engine.disk import (
+    CLUSTER_ID,
+    START_MS,
+    TOPIC_ID,
+    write_mixed_log_dir,
+    write_partition,
+    write_segment,
+)
 
 STRAY = "lost-3.0123456789abcdef0123456789abcdef-stray"
 DELETED = "gone-0.0123456789abcdef0123456789abcdef-delete"
@@ -26,7 +33,7 @@ rows = partial(rows_of, "ls", codes=[0])
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "data")
+    return write_mixed_log_dir(tmp_path / "data")
 
 
 def test_partitions_come_in_order_with_their_facts(log_dir: Path) -> None:
@@ -73,7 +80,7 @@ def test_the_table_holds_the_same_and_the_heading_goes_to_stderr(log_dir: Path) 
 
 
 def test_topics_are_summed_over_log_directories(log_dir: Path, tmp_path: Path) -> None:
-    other = write_log_dir(tmp_path / "other")
+    other = write_mixed_log_dir(tmp_path / "other")
     topics = {row["topic"]: row for row in of_kind(rows("--topics", log_dir, other), "topic")}
     assert list(topics) == ["gone", "lost", "orders"]
     assert topics["orders"]["partitions"] == 6
@@ -193,7 +200,7 @@ def test_damage_is_a_note_and_no_failure(log_dir: Path) -> None:
 
 
 def test_a_name_with_escapes_in_it_cannot_paint_the_terminal(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     (log_dir / "red\x1b[31m").touch()
     result = run(log_dir)
     assert "\x1b" not in result.stderr + result.stdout

@@ -12,7 +12,7 @@ from kafkatool.format.batch import Codec, read_header
 from kafkatool.format.legacy import write_message
 from tests.cli import run
 from tests.engine.disk import write_partition
-from tests.engine.transaction_logs import LogMaker, write_log_dir
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.log_dirs import read_tree
 from tests.logs import batches
 from tests.mutations import flip
@@ -37,7 +37,7 @@ def log_dir(tmp_path: Path) -> Path:
         for batch in batches(1, per_batch=1, codec=codec)
     )
     logs = {0: bytes(first.data) + b"".join(old), 19: bytes(second.data) + more}
-    return write_log_dir(tmp_path / "logs", logs, high_watermark=45).parent
+    return write_logs(tmp_path / "logs", logs, high_watermark=45).parent
 
 
 def places(path: Path) -> list[tuple[int, int]]:

@@ -9,8 +9,12 @@ import pytest
 
 from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
 from tests.cli import rows_of, run
-from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
+from tests.engine.transaction_logs import (
+    LogMaker,
+    write_logs,
+)
 from tests.engine.transaction_states import state, write_all_states
+from tests.logs import TIME
 
 ABORT = "abort --topic orders --partition 0 --start-offset 1"
 LIVE: dict[str, Any] = {
@@ -21,7 +25,7 @@ LIVE: dict[str, Any] = {
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    write_log_dir(tmp_path, {0: bytes(LogMaker().plain().txn(7).plain().data)})
+    write_logs(tmp_path, {0: bytes(LogMaker().plain().txn(7).plain().data)})
     return tmp_path
 
 
@@ -74,8 +78,8 @@ def test_a_report_judges_by_the_moment_that_was_given(log_dir: Path) -> None:
 
 def test_a_doctor_is_shown_the_end_of_a_transaction_by_another_brokers_directory(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
-    write_log_dir(first, {0: bytes(LogMaker().txn(7).data)})
-    write_log_dir(second, {0: bytes(LogMaker().txn(7).commit(7).data)})
+    write_logs(first, {0: bytes(LogMaker().txn(7).data)})
+    write_logs(second, {0: bytes(LogMaker().txn(7).commit(7).data)})
     write_all_states(first)
     done = finding("doctor", "--elsewhere", "--format", "ndjson", str(first), str(second))
     assert ": marker_lost: " in done["message"]
@@ -83,7 +87,7 @@ def test_a_doctor_is_shown_the_end_of_a_transaction_by_another_brokers_directory
 
 
 def test_nothing_holds_a_log_without_an_open_transaction(log_dir: Path) -> None:
-    write_log_dir(log_dir, {0: bytes(LogMaker().plain().txn(7).commit(7).data)})
+    write_logs(log_dir, {0: bytes(LogMaker().plain().txn(7).commit(7).data)})
     assert rows_of("serve", "--list", log_dir)[0]["held_by"] is None
     found = rows_of("doctor", "--elsewhere", log_dir)
     assert "open_transaction" not in {row.get("class") for row in found}

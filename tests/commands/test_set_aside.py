@@ -10,7 +10,7 @@ import pytest
 
 from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import Run, run
-from tests.engine.partitions_to_verify import SEGMENT, log_of, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, log_of, write_healthy_log_dir
 from tests.mutations import flip
 
 STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tElr: {}\tLastKnownElr: {}\n"
@@ -18,7 +18,7 @@ STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tE
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 def picture(tmp_path: Path, *standing: object) -> str:
@@ -80,7 +80,7 @@ def test_a_picture_of_some_topics_only_says_nothing_of_the_others(log_dir: Path,
                   picture(tmp_path, 2, 2, "", ""))  # fmt: skip
     assert b"users-0: the picture of the cluster does not show it" in refused.stderr
     (log_dir / "users-0").rename(log_dir / "orders-0")
-    write_log_dir(tmp_path / "more")
+    write_healthy_log_dir(tmp_path / "more")
     (tmp_path / "more" / "orders-0").rename(log_dir / "users-0")
     refused = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""))
     assert refused.exit_code == 5

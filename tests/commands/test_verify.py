@@ -25,7 +25,7 @@ from kafkatool.engine.verify.state_file import TAIL, Scrub
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.names import segment_file
 from tests.cli import rows_of, run
-from tests.engine.partitions_to_verify import SEGMENT, batch, log_of, write_log_dir, write_partition
+from tests.engine.partitions_to_verify import SEGMENT, batch, log_of, write_healthy_log_dir, write_partition
 from tests.log_dirs import locked
 from tests.mutations import flip
 
@@ -34,7 +34,7 @@ SIZE = len(batch(0))
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1, 2])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1, 2])
 
 
 rows = partial(rows_of, "verify")
@@ -392,7 +392,7 @@ def test_a_sample_is_not_remembered(log_dir: Path, state: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, state: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs")
+    log_dir = write_healthy_log_dir(tmp_path / "logs")
     for name in ("first-0", "second-0"):
         write_partition(log_dir / name, segments=150)
     flip(log_dir / "first-0" / segment_file(0, ".log"), 100)

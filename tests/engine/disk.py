@@ -75,7 +75,7 @@ def write_meta_properties(log_dir: Path) -> None:
     )
 
 
-def write_log_dir(path: Path) -> Path:
+def write_mixed_log_dir(path: Path) -> Path:
     """A log directory with a few partitions in several states, and things nobody knows."""
     path.mkdir(parents=True)
     for name in ("orders-0", "orders-2", "orders-10"):

@@ -30,9 +30,9 @@ from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
 from kafkatool.format.txn_index import AbortedTxn
 from kafkatool.format.txn_index import write_entries as write_txn_index
+from tests.logs import TIME
 from tests.mutations import mutated
 
-TIME = 1_700_000_000_000
 TOPIC_ID = "Tq7dJ0sWRnSkcXmYq0bV1A"
 OTHER_ID = "9uQxW2lzTfGv8hB3nM5kLw"
 PRODUCER, SEGMENT = 7, 12
@@ -120,7 +120,7 @@ def state(offset: int) -> ProducerState:
     return ProducerState(PRODUCER, 0, offset, offset, 0, TIME + 1000 * offset, -1, -1)
 
 
-def write_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
+def write_healthy_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
     """`orders-0` and, if the replicas are given, the metadata that names them; nothing is wrong with it."""
     write_partition(path / "orders-0")
     (path / "meta.properties").write_bytes(

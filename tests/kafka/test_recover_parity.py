@@ -20,7 +20,6 @@ from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import DoctorRequest, examine
 from kafkatool.engine.doctor.symptoms import Loss
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
@@ -52,10 +51,10 @@ from tests.kafka.recover_damages import (
     zeroed_tail,
 )
 from tests.kafka.recovered_files import Directory, log_end, read_directory
+from tests.logs import GUEST
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
-GUEST = Guest(cache_keep=True)
 SOAK = pytest.mark.soak
 OLDEST_IN_SOAK = pytest.mark.parametrize(
     "killed", [peers.NEWEST, pytest.param(peers.OLDEST, marks=SOAK)], indirect=True, scope="module"

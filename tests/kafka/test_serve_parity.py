@@ -19,12 +19,12 @@ from tests.kafka.broker import Broker
 from tests.kafka.consumers import CLIENTS, Seen, confluent, of_cat, run_java_console, run_kafkajs
 from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.making.logs import wait_until_cleaned
+from tests.logs import TIME
 from tests.mutations import flip
 from tests.serving import RawClient, Served
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("serve")]
 
-TIME = 1_700_000_000_000
 TOPICS = {"codecs": 1, "plain": 3, "txn": 1, "compacted": 1, "open": 1}
 SMALL = {"internal.segment.bytes": "2000", "index.interval.bytes": "512"}
 

@@ -16,7 +16,7 @@ from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
 from tests.cli import Run, rows_of, run
 from tests.commands.sure_options import AT, EXPIRED, SURE
-from tests.engine.disk import START_MS, write_log_dir
+from tests.engine.disk import START_MS, write_mixed_log_dir
 from tests.engine.remote_metadata import copied, write_remote_metadata
 from tests.log_dirs import locked, read_tree
 from tests.places import FIXTURES
@@ -26,7 +26,7 @@ NO_DELAY = ("--set", "file.delete.delay.ms=0")
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs")
+    return write_mixed_log_dir(tmp_path / "logs")
 
 
 rows = partial(rows_of, "retention", codes=[0])

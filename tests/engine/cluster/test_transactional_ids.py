@@ -15,16 +15,14 @@ from kafkatool.engine.cluster.transactional_ids import (
     read_transactional_ids,
 )
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import CONTROL_MASK, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.state.properties import MetaProperties, write_meta_properties
-from tests.engine.transaction_logs import TIME
 from tests.engine.transaction_states import expired, state, write_states
+from tests.logs import GUEST, TIME
 from tests.mutations import flipped
 from tests.places import FIXTURES
 
-GUEST = Guest(cache_keep=True)
 CASES = FIXTURES / "transaction-state"
 
 

@@ -38,12 +38,12 @@ from tests.engine.partitions_to_verify import (
     SEGMENT,
     TOPIC_ID,
     log_of,
-    write_log_dir,
+    write_healthy_log_dir,
     write_metadata,
 )
+from tests.logs import GUEST
 from tests.mutations import flip, put
 
-GUEST = Guest(cache_keep=True)
 NOW_MS = 1_800_000_000_000
 
 
@@ -65,7 +65,7 @@ def configured(tmp_path: Path, *log_dirs: Path, **settings: str) -> Diagnosis:
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """Of a broker that crashed: three segments, flushed up to the third."""
-    return write_log_dir(tmp_path / "logs", isr=[1])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 def shorten(path: Path, by: int) -> None:

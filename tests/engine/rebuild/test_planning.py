@@ -12,7 +12,6 @@ from kafkatool.engine.batches.damage import FindingClass
 from kafkatool.engine.cluster.topic_settings import setting, topic_settings
 from kafkatool.engine.directory.log_dir import PartitionState, read_partition
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.rebuild.planning import Rebuilding, Rebuilt, as_plan, plan_rebuild
@@ -21,11 +20,11 @@ from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entri
 from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.log_dirs import read_tree
+from tests.logs import GUEST
 from tests.mutations import flip
 from tests.places import FIXTURES
 
 NOW = 1_700_000_100_000  # within a day of the hand-made logs
-GUEST = Guest(cache_keep=True)
 PARTITIONS = sorted({str(path.parent.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log")})
 
 

@@ -33,11 +33,10 @@ from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.engine.disk import START_MS, flip_second_batch, write_partition, write_segment
 from tests.log_dirs import read_tree
-from tests.logs import offsets, walk
+from tests.logs import GUEST, offsets, walk
 from tests.mutations import flip, put
 from tests.places import FIXTURES
 
-GUEST = Guest(cache_keep=True)
 HOW = Recovering(now_ms=START_MS)
 
 

@@ -13,15 +13,13 @@ import pytest
 from kafkatool.engine.cluster.broker_dirs import configured_brokers, siblings
 from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.assignment import fate_of
 from kafkatool.engine.recover.start_checks import StartChecks, check_start
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.engine.disk import CLUSTER_ID, METADATA, OTHER_ID, TOPIC_ID, write_node_dir
-
-GUEST = Guest(cache_keep=True)
+from tests.logs import GUEST
 
 
 def read(path: Path) -> LogDir:
