@@ -18,7 +18,7 @@ from kafkatool.format.time_index import entries_end as time_entries_end
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"
 GUEST = Guest(cache_keep=True)
-"""Reads, and drops nothing from the page cache that others had in it."""
+"""Leaves in the page cache what it reads."""
 
 keys = st.none() | st.binary(max_size=20)
 headers = st.lists(st.tuples(st.binary(max_size=8), keys), max_size=3)

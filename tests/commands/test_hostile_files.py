@@ -17,11 +17,7 @@ import typer.main
 from kafkatool.cli import app
 from kafkatool.format.names import segment_file
 from tests.cli import Run, run
-from tests.engine.partitions_to_verify import (
-    SEGMENT,
-    write_healthy_log_dir,
-    write_partition,
-)
+from tests.engine.partitions_to_verify import SEGMENT, write_healthy_log_dir, write_partition
 from tests.logs import TIME
 
 SECONDS = 120

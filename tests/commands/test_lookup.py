@@ -11,12 +11,7 @@ import pytest
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
-from tests.engine.partitions_to_verify import (
-    SEGMENT,
-    batch,
-    log_of,
-    write_healthy_log_dir,
-)
+from tests.engine.partitions_to_verify import SEGMENT, batch, log_of, write_healthy_log_dir
 from tests.logs import TIME
 from tests.mutations import flip, put
 

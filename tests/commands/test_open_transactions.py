@@ -9,10 +9,7 @@ import pytest
 
 from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
 from tests.cli import rows_of, run
-from tests.engine.transaction_logs import (
-    LogMaker,
-    write_logs,
-)
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.engine.transaction_states import state, write_all_states
 from tests.logs import TIME
 

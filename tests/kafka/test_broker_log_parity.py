@@ -23,14 +23,7 @@ from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
 from kafkatool.engine.recover.result import Recovering
-from kafkatool.format.batch import (
-    HEADER_SIZE,
-    BatchHeader,
-    Codec,
-    NewRecord,
-    read_header,
-    write_header,
-)
+from kafkatool.format.batch import HEADER_SIZE, BatchHeader, Codec, NewRecord, read_header, write_header
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.names import segment_file

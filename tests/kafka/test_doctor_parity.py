@@ -20,11 +20,7 @@ from kafkatool.engine.doctor.examination import DoctorRequest, examine
 from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.names import METADATA_PARTITION, segment_file
-from kafkatool.format.state.checkpoint import (
-    PartitionOffset,
-    read_offset_checkpoint,
-    write_offset_checkpoint,
-)
+from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError

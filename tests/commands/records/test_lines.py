@@ -14,11 +14,7 @@ from kafkatool.engine.records.stream import Bad, RecordStream, records_of
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.engine.transaction_logs import (
-    LogMaker,
-    subject_of,
-    write_logs,
-)
+from tests.engine.transaction_logs import LogMaker, subject_of, write_logs
 from tests.fixtures_of_logs import LOG_DIRECTORIES
 from tests.logs import GUEST
 

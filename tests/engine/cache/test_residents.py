@@ -11,13 +11,7 @@ import pytest
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.cache import planning
 from kafkatool.engine.cache.planning import CacheAction, apply, bounds, free_memory, plan
-from kafkatool.engine.cache.residents import (
-    MappedPartition,
-    Notes,
-    cached_tail,
-    map_targets,
-    reading_from,
-)
+from kafkatool.engine.cache.residents import MappedPartition, Notes, cached_tail, map_targets, reading_from
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.engine.files.disk import Disk

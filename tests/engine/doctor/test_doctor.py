@@ -34,13 +34,7 @@ from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file
 from tests.engine.disk import OTHER_ID, write_node_dir
-from tests.engine.partitions_to_verify import (
-    SEGMENT,
-    TOPIC_ID,
-    log_of,
-    write_healthy_log_dir,
-    write_metadata,
-)
+from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, log_of, write_healthy_log_dir, write_metadata
 from tests.logs import GUEST
 from tests.mutations import flip, put
 

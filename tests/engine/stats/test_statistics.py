@@ -24,14 +24,7 @@ from kafkatool.format.batch import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIO
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from tests.engine.partitions_to_verify import batch, random_segment, with_something_done_to_it, write_segment
-from tests.engine.stats_reference import (
-    NOW,
-    check_counts,
-    fingerprint,
-    logs_of,
-    read_plainly,
-    starts_of,
-)
+from tests.engine.stats_reference import NOW, check_counts, fingerprint, logs_of, read_plainly, starts_of
 from tests.logs import TIME, batches, write_log
 from tests.places import FIXTURES
 

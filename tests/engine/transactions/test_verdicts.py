@@ -27,10 +27,7 @@ from kafkatool.format.release import Release
 from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.state.properties import MetaProperties, write_meta_properties
 from tests.engine.partitions_to_verify import write_metadata
-from tests.engine.transaction_logs import (
-    LogMaker,
-    write_logs,
-)
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.engine.transaction_states import state, write_all_states, write_states
 from tests.logs import GUEST, TIME
 
