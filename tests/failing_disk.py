@@ -17,7 +17,7 @@ import stat
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 
@@ -146,3 +146,15 @@ def failing_disk(
         libc.umount2(os.fsencode(mount), 2)
         server.join(10)
         os.close(device)
+
+
+@contextmanager
+def on_failing_disk(directory: Path, mount: Path, name: str, *bad: tuple[int, int]) -> Iterator[None]:
+    """A file of a partition moves to a disk that fails; the partition has a link to it."""
+    mount.mkdir()
+    data = (directory / name).read_bytes()
+    with ExitStack() as stack:
+        disk = stack.enter_context(failing_disk(mount, {name: data}, {name: list(bad)}))
+        (directory / name).unlink()
+        (directory / name).symlink_to(disk / name)
+        yield

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 
@@ -17,9 +18,15 @@ def read_tree(root: Path, *, ours: bool = False) -> dict[str, bytes]:
     }
 
 
+def digest(root: Path, *, ours: bool = False) -> dict[str, str]:
+    """The same by their checksums, without the lock, of which nobody knows who made it."""
+    found = read_tree(root, ours=ours)
+    return {name: sha256(data).hexdigest() for name, data in found.items() if name != ".lock"}
+
+
 @contextmanager
-def locked(log_dir: Path) -> Iterator[None]:
-    """Another process that holds the lock as Java does."""
+def locked(log_dir: Path) -> Iterator[int]:
+    """Another process that holds the lock as Java does; its id."""
     code = (
         "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); "
         "print(flush=True); sys.stdin.read()"
@@ -29,5 +36,7 @@ def locked(log_dir: Path) -> Iterator[None]:
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        yield
-        holder.communicate()
+        try:
+            yield holder.pid
+        finally:
+            holder.communicate()

@@ -12,9 +12,13 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.offset_index import entries_end as offset_entries_end
+from kafkatool.format.time_index import entries_end as time_entries_end
 
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"
+GUEST = Guest(cache_keep=True)
+"""Leaves in the page cache what it reads."""
 
 keys = st.none() | st.binary(max_size=20)
 headers = st.lists(st.tuples(st.binary(max_size=8), keys), max_size=3)
@@ -48,7 +52,7 @@ def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
     """What a scan of the whole file meets; payloads copied, so that they outlive the walk."""
     found: list[Batch] = []
     damage: list[Damage] = []
-    with open_source(path, Guest(cache_keep=True)) as source:
+    with open_source(path, GUEST) as source:
         for item in scan(source, **options):
             if isinstance(item, Batch):
                 found.append(item)
@@ -59,3 +63,19 @@ def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
 
 def offsets(found: Iterable[Batch]) -> list[int]:
     return [batch.header.last_offset for batch in found]
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """The files a log consists of, without preallocated rests."""
+    found = {}
+    for path in directory.iterdir():
+        data = path.read_bytes()
+        if path.suffix == ".index":
+            data = data[: offset_entries_end(data)]
+        elif path.suffix == ".timeindex":
+            data = data[: time_entries_end(data)]
+        elif path.suffix == ".log":
+            data = data[: sum(batch.header.size for batch in walk(path)[0])]
+        if path.name != "partition.metadata":
+            found[path.name] = data
+    return found

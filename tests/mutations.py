@@ -4,6 +4,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
+
+
+def flipped(raw: bytes, byte: int, bit: int = 0) -> bytes:
+    changed = bytearray(raw)
+    changed[byte] ^= 1 << bit
+    return bytes(changed)
+
+
+def flip(path: Path, byte: int, bit: int = 0) -> None:
+    """One bit of a file; a negative byte counts from its end."""
+    path.write_bytes(flipped(path.read_bytes(), byte, bit))
+
+
+def change(path: Path, edit: Callable[[bytearray], None]) -> None:
+    """Rewrite a file, edited."""
+    data = bytearray(path.read_bytes())
+    edit(data)
+    path.write_bytes(data)
+
+
+def put(path: Path, position: int, new: bytes) -> None:
+    """Other bytes in the place of those of a file."""
+    data = path.read_bytes()
+    path.write_bytes(data[:position] + new + data[position + len(new) :])
 
 
 def mutated(chance: random.Random, content: bytes, otherwise: Callable[[bytearray, int], None]) -> bytes:

@@ -9,8 +9,8 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from kafkatool.format.state.producer_snapshot import write_snapshot
+from tests.logs import TIME
 
-TIME = 1_700_000_000_000
 INTERVAL = 4096
 
 

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 from kafkatool import __version__, cli
 from kafkatool.errors import ExitCode, KafkatoolError
 from kafkatool.format.names import segment_file
-from tests.engine.disk import write_log_dir, write_partition
+from tests.cli import KAFKATOOL
+from tests.engine.disk import write_mixed_log_dir, write_partition
 from tests.processes import wait_until_open
-
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -116,7 +115,7 @@ def test_help_about_nothing_is_a_usage_error() -> None:
 def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(
     typed: str, meant: str, tmp_path: Path
 ) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     asked = run(*(log_dir if word == "." else word for word in typed.split()))
     assert (asked.returncode, asked.stdout) == (2, "")
     assert asked.stderr.startswith("kafkatool: ")
@@ -139,7 +138,7 @@ def test_usage_errors_are_2() -> None:
 
 
 def test_a_closed_pipe_is_141_and_silent(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     listing = ["ls", "-q", "--files", "--format", "ndjson", str(log_dir)]
     for words in (listing, ["--version"], ["--help"]):
         read_end, write_end = os.pipe()

@@ -9,22 +9,11 @@ from pathlib import Path
 import pytest
 
 from kafkatool.errors import ExitCode
+from tests.extras import NEEDING
 from tests.transcripts import prepare
 
 # What a core install lacks; `None` makes an import fail as if it were not there.
 WITHOUT = "import sys; sys.modules.update(pyarrow=None, pyspark=None); from kafkatool.cli import main; main()"
-
-NEEDING = {
-    "export -o rows.parquet sample": "arrow",
-    "export --format arrow -o rows sample": "arrow",
-    "ls s3://bucket/logs": "arrow",
-    "verify s3://bucket/logs": "arrow",
-    "pipeline collect --output part sample": "arrow",
-    "pipeline report lake": "arrow",
-    "pipeline run --out lake sample": "spark",
-    "sql -q TABLE sample": "spark",
-    "verify --spark local[1] sample": "spark",
-}
 
 
 @pytest.fixture(scope="module")

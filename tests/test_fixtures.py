@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures_of_logs import CASES
 from tests.goldens import FILE_NAME, Golden, Run, load_goldens, read_runs, write_runs
 from tests.kafka.peers import RELEASES
 from tests.places import FIXTURES
 
 REPLICAS = FIXTURES / "replicas"
-CASES = sorted(path for path in FIXTURES.glob("*/*") if path.is_dir())
 
 FILE_KINDS = [
     *("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot"),

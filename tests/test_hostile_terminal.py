@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ import pytest
 from kafkatool.commands.screen.terminal_text import harmless, harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
-from tests.cli import run
+from tests.cli import KAFKATOOL, run
 from tests.logs import LOG, TIME, write_log
 from tests.terminals import Terminal
 
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 ENVIRONMENT = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONPATH": os.getcwd()}
 TITLE = b"\x1b]0;owned\x07"
 VALUE = b"before \x1b[2J\x9b31m\x00\r\x08 \xff\xc2\x9b5n \xe2\x80\xae after\tall \xc3\xa9"

@@ -17,8 +17,8 @@ import pytest
 
 from kafkatool.errors import ExitCode
 from release.build import ROOT, build
+from tests.extras import NEEDING
 from tests.smoke import assert_works
-from tests.test_extras import NEEDING
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = ("3.11", "3.12", "3.13")

@@ -20,8 +20,8 @@ from kafkatool.format.batch import NewRecord, read_header
 from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.engine.cold import evict_or_skip, resident_pages
-from tests.kafka.recover_damages import flip, put
 from tests.log_dirs import locked
+from tests.mutations import flip, put
 from tests.places import FIXTURES, ROOT
 from tests.runbooks import RUNBOOKS, Desk, unchanged
 from tests.serving import served
@@ -182,7 +182,7 @@ def test_one_bad_replica_of_three_is_set_aside(desk: Desk, tmp_path: Path) -> No
     for path in nodes.rglob("*"):
         os.utime(path, (1_700_000_000,) * 2)
     bad = nodes / "node1" / "logs1"
-    flip(bad / "behind-0" / "00000000000000000000.log", 180)
+    flip(bad / "behind-0" / "00000000000000000000.log", 180, 4)
     (bad / CLEAN_MARKER).write_text('{"version":0,"brokerEpoch":9}')
     kept = tmp_path / "kept"
     with unchanged(nodes):
@@ -257,7 +257,7 @@ def test_compaction_that_stopped_tells_where(desk: Desk, crashed: Path, config: 
         assert desk.run("compaction-stopped", config, partition, kept).exit_code == 0
         flipped = partition / "00000000000000000000.log"
         good = flipped.read_bytes()
-        flip(flipped, 100)
+        flip(flipped, 100, 4)
         ended = desk.run("compaction-stopped", config, partition, kept)
         assert ended.exit_code == 4
         assert "00000000000000000000.log" in ended.text
@@ -321,7 +321,7 @@ def test_an_upgrade_waits_for_damage_zookeeper_and_old_formats(
     shutil.copy(old, crashed / "trimmed-0")
     assert desk.run("before-an-upgrade", config).text.endswith("a line a topic:\ntrimmed\n")
     config.write_text(config.read_text() + "zookeeper.connect=localhost:2181\n")
-    flip(crashed / "compacted-0" / "00000000000000000000.log", 100)
+    flip(crashed / "compacted-0" / "00000000000000000000.log", 100, 4)
     ended = desk.run("before-an-upgrade", config)
     assert ended.exit_code == 4
     assert "migrated to KRaft" in ended.text
@@ -334,7 +334,7 @@ def test_the_nightly_scrub_is_silent_until_something_is_wrong(
     state = tmp_path / "scrub.json"
     for _night in range(2):
         assert desk.run("nightly-scrub", crashed, state) == (0, "")
-    flip(crashed / "compacted-0" / "00000000000000000007.log", 100)
+    flip(crashed / "compacted-0" / "00000000000000000007.log", 100, 4)
     ended = desk.run("nightly-scrub", crashed, state)
     assert ended.exit_code == 4
     assert "loss" in ended.text

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,11 @@ from kafkatool.commands.screen.terminal_text import harmless_bytes
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
+from tests.cli import KAFKATOOL, parse_rows
 from tests.logs import LOG, batches, write_log
 from tests.terminals import Terminal
 from tests.transcripts import mask, prepare
 
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 ESCAPE = re.compile(rb"\x1b[^A-Za-z]*[A-Za-z]")
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 ENVIRONMENT = {
@@ -218,7 +216,7 @@ def test_a_path_with_blanks_and_newlines_is_a_path(words: str, tmp_path: Path) -
 def test_the_command_that_a_finding_names_can_be_pasted(tmp_path: Path) -> None:
     write_log(tmp_path / ODD / "orders-0", b"".join(batches(4))[:-3])
     found = without_terminal(["verify", "--format", "ndjson", ODD], tmp_path).stdout.decode()
-    rows = [json.loads(line) for line in found.splitlines()]
+    rows = parse_rows(found)
     fixes = [row["fix"] for row in rows if row.get("fix")]
     assert fixes
     for fix in fixes:

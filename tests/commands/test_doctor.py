@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +12,22 @@ import pytest
 from kafkatool.commands.rows.diagnosis import finding_lines
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.doctor.symptoms import host_finding
-from kafkatool.engine.files.lock import LOCK_FILE
 from kafkatool.format.names import segment_file
-from tests.cli import run
-from tests.engine.partitions_to_verify import SEGMENT, write_log_dir
-
-HOLD = """
-import fcntl, sys, time
-file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print("held", flush=True)
-time.sleep(60)
-"""
+from tests.cli import rows_of, run
+from tests.engine.partitions_to_verify import SEGMENT, write_healthy_log_dir
+from tests.log_dirs import locked
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """Nothing is wrong with it."""
-    path = write_log_dir(tmp_path / "logs", isr=[1])
+    path = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     with (path / "meta.properties").open("a") as file:
         file.write("directory.id=J8mNqR5sTuV2wXyZ3aBcDg\n")
     return path
 
 
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    done = run("doctor", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "doctor")
 
 
 def diagnosis(*arguments: object) -> dict[str, Any]:
@@ -91,23 +77,9 @@ def test_a_csv_has_the_findings_and_stderr_the_verdict(log_dir: Path) -> None:
     assert b"will not start" in done.stderr
 
 
-@contextmanager
-def held(log_dir: Path) -> Iterator[int]:
-    """Another process holds the lock, as a broker does."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(log_dir / LOCK_FILE)], stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"held\n"
-        try:
-            yield process.pid
-        finally:
-            process.kill()
-
-
 def test_while_a_broker_runs_that_is_the_verdict_and_nothing_is_foretold(log_dir: Path) -> None:
     (log_dir / "nobody").mkdir()
-    with held(log_dir) as pid:
+    with locked(log_dir) as pid:
         found = diagnosis(log_dir)
         text = run("doctor", str(log_dir)).stdout.decode()
     assert (found["verdict"], found["pid"], found["lost_offsets"]) == ("running", pid, 0)
@@ -116,7 +88,7 @@ def test_while_a_broker_runs_that_is_the_verdict_and_nothing_is_foretold(log_dir
 
 
 def test_brokers_are_judged_one_by_one_and_the_worst_decides(log_dir: Path, tmp_path: Path) -> None:
-    other = write_log_dir(tmp_path / "other", isr=[1])
+    other = write_healthy_log_dir(tmp_path / "other", isr=[1])
     (other / "meta.properties").write_text("version=1\nnode.id=9\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
     (other / "nobody").mkdir()
     done = run("doctor", "--elsewhere", str(log_dir), str(other))

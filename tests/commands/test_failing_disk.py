@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def test_dump_log_names_the_blocks_and_advises_to_image_the_disk(tmp_path: Path)
         result = run("dump-log", "--format", "ndjson", str(mount / LOG))
         kafka = run("dump-log", str(mount / LOG))
         limited = run("dump-log", "--max-errors", "1", str(mount / LOG))
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    rows = result.rows
     assert result.exit_code == kafka.exit_code == 4
     assert {row["class"] for row in rows if row["kind"] == "damage"} == {"unreadable"}
     assert b"image it" in result.stderr
@@ -91,7 +90,7 @@ def stretch(block: tuple[int, int]) -> tuple[int, int]:
 def verified(mount: Path, *options: str) -> tuple[Run, list[dict[str, Any]]]:
     ended = run("verify", "--format", "ndjson", *options, str(mount))
     assert ended.stdout, ended.stderr
-    return ended, [json.loads(line) for line in ended.stdout.splitlines()]
+    return ended, ended.rows
 
 
 @pytest.fixture
@@ -153,7 +152,7 @@ def test_stats_leave_out_what_stands_on_bad_blocks(tmp_path: Path, options: tupl
     with failing_disk(tmp_path, {LOG: DATA}, {LOG: BAD}) as mount:
         result = run("stats", "--format", "ndjson", *options, str(mount / LOG))
         limited = run("stats", "--max-errors", "1", str(mount / LOG))
-    row = json.loads(result.stdout.splitlines()[0])
+    row = result.rows[0]
     assert result.exit_code == 4
     assert row["batches"] == COUNT - len(hit())
     assert row["damage_classes"] == {"unreadable": 2}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.engine.transaction_logs import LogMaker, write_log_dir
+from tests.cli import run_without_privileges
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.logs import LOG, batches, write_log
 
 SECOND = "00000000000000000030.log"
@@ -32,17 +29,6 @@ COMMANDS = {
 }
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """As somebody whom permissions hold: root loses what lets it read everything."""
-    drop: list[str] = []
-    if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("root may read everything, and there is no setpriv to change that")
-        drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    command = [*drop, sys.executable, "-m", "kafkatool", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-
-
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """Of three partitions, one may not be listed, and one has a log that may not be read."""
@@ -60,7 +46,7 @@ def log_dir(tmp_path: Path) -> Path:
 def test_what_may_not_be_read_is_told_and_the_rest_is_shown(name: str, log_dir: Path, tmp_path: Path) -> None:
     output = tmp_path / "output"
     words = [str(output) if word == OUTPUT else word for word in COMMANDS[name]]
-    done = run(*words, str(log_dir))
+    done = run_without_privileges(*words, str(log_dir))
     assert done.returncode == 3, done.stderr
     for path in (log_dir / "a-0", log_dir / "b-0" / LOG):
         assert done.stderr.count(f"{path}: Permission denied") == 1, done.stderr
@@ -73,18 +59,18 @@ def test_what_may_not_be_read_is_told_and_the_rest_is_shown(name: str, log_dir: 
 
 
 def test_a_partition_is_not_blamed_for_its_neighbours(log_dir: Path) -> None:
-    done = run("cat", "--high-watermark", "end", str(log_dir / "c-0"))
+    done = run_without_privileges("cat", "--high-watermark", "end", str(log_dir / "c-0"))
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 60
 
 
 def test_a_segment_that_may_not_be_read_is_exported_as_soon_as_it_may(log_dir: Path, tmp_path: Path) -> None:
     words = "export", "--format", "csv", "--output", str(tmp_path / "output"), str(log_dir / "b-0")
-    assert run(*words).returncode == 3
+    assert run_without_privileges(*words).returncode == 3
     written = tmp_path / "output" / "b-0"
     assert sorted(path.name for path in written.iterdir()) == [SECOND.replace(".log", ".csv")]
     (log_dir / "b-0" / LOG).chmod(0o600)
-    done = run(*words)
+    done = run_without_privileges(*words)
     assert done.returncode == 0
     assert "30 records in 1 file; 1 file done before and unchanged: skipped" in done.stderr
 
@@ -94,9 +80,9 @@ def test_transactions_across_a_log_that_may_not_be_read_are_unknown(tmp_path: Pa
     lost = LogMaker(offset=log.offset).commit(1).plain()
     rest = LogMaker(offset=lost.offset).plain()
     logs = {0: bytes(log.data), log.offset: bytes(lost.data), lost.offset: bytes(rest.data)}
-    partition = write_log_dir(tmp_path, logs)
+    partition = write_logs(tmp_path, logs)
     (partition / f"{log.offset:020d}.log").chmod(0)
-    done = run("cat", str(partition))
+    done = run_without_privileges("cat", str(partition))
     assert done.returncode == 3
     assert done.stdout == f"v{lost.offset}\n"
     assert "hidden: 2 unknown" in done.stderr

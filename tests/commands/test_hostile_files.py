@@ -17,7 +17,8 @@ import typer.main
 from kafkatool.cli import app
 from kafkatool.format.names import segment_file
 from tests.cli import Run, run
-from tests.engine.partitions_to_verify import SEGMENT, TIME, write_log_dir, write_partition
+from tests.engine.partitions_to_verify import SEGMENT, write_healthy_log_dir, write_partition
+from tests.logs import TIME
 
 SECONDS = 120
 MEMORY = 400 << 20  # address space, most of it the interpreter's and its libraries'
@@ -101,7 +102,7 @@ def is_decent(ended: Run) -> bool:
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 # --- one file is something else ---------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def spoilt(parent: Path, spoil: Callable[[Path], None]) -> list[Path]:
     """A log directory for every file, in which that one is spoilt."""
     made = []
     for number, name in enumerate(FILES):
-        made.append(write_log_dir(parent / f"logs{number}", isr=[1]))
+        made.append(write_healthy_log_dir(parent / f"logs{number}", isr=[1]))
         (made[-1] / name).unlink(missing_ok=True)
         spoil(made[-1] / name)
     return made
@@ -200,7 +201,7 @@ def test_no_command_waits_at_what_is_no_file(
 def test_a_log_that_is_none_is_told_and_the_others_are_read(
     tmp_path: Path, command: str, spoil: Callable[[Path], None], told: str
 ) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     name = f"orders-0/{BEHIND}.log"
     spoil(log_dir / name)
     with no_waiting():
@@ -218,7 +219,7 @@ NAMES = (b"new\nline.log", b"12.log\n", b"\xff\xfe.index", b"\x1b[2Jclear", "\u2
 
 @pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"cat"}))  # which prints payloads as they are
 def test_no_name_breaks_a_line_or_moves_the_cursor(tmp_path: Path, command: str) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     for name in NAMES:
         Path(os.fsdecode(os.path.join(os.fsencode(log_dir / "orders-0"), name))).write_bytes(b"x")
         Path(os.fsdecode(os.path.join(os.fsencode(log_dir), name))).mkdir()

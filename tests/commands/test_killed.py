@@ -20,11 +20,9 @@ import pytest
 
 from kafkatool.engine.files import disk, lock
 from tests.cli import run
-from tests.commands.compact.test_compact import CERTAIN
-from tests.commands.retention.test_retention import SURE
+from tests.commands.sure_options import CERTAIN, SURE
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.disk import write_log_dir, write_meta_properties, write_partition
-from tests.engine.recover.test_planning import flip
+from tests.engine.disk import flip_second_batch, write_meta_properties, write_mixed_log_dir, write_partition
 from tests.engine.transaction_logs import set_limits
 
 DISK = ("create", "rename", "link", "unlink", "make_directory", "remove_directory", "sync_directory")
@@ -61,7 +59,7 @@ def damaged(root: Path) -> None:
     (root / "logs").mkdir()
     write_meta_properties(root / "logs")
     for number, base in ((0, 60), (1, 0)):
-        flip(write_partition(root / "logs", f"orders-{number}", segments=3), base)
+        flip_second_batch(write_partition(root / "logs", f"orders-{number}", segments=3), base)
 
 
 def without_indexes(root: Path) -> None:
@@ -74,7 +72,7 @@ def without_indexes(root: Path) -> None:
 
 
 def expired(root: Path) -> None:
-    write_log_dir(root / "logs")
+    write_mixed_log_dir(root / "logs")
 
 
 def compacted(root: Path) -> None:
@@ -91,7 +89,7 @@ def compacted(root: Path) -> None:
 
 def with_other_copies(root: Path) -> None:
     """A broker that is down, and a picture of the cluster that is later than all its files."""
-    write_log_dir(root / "logs")
+    write_mixed_log_dir(root / "logs")
     (root / "logs" / "log-start-offset-checkpoint").write_text("0\n2\norders 0 3\norders 2 0\n")
     lines = [
         f"\tTopic: orders\tPartition: {number}\tLeader: 8\tReplicas: 7,8\tIsr: 8\tElr: \tLastKnownElr: \n"

@@ -11,20 +11,21 @@ import pytest
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from tests.cli import run
-from tests.commands.test_verify import log_of
-from tests.engine.partitions_to_verify import SEGMENT, TIME, batch, flip, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, batch, log_of, write_healthy_log_dir
+from tests.logs import TIME
+from tests.mutations import flip, put
 
 LOG_STARTS = "log-start-offset-checkpoint"
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs")
+    return write_healthy_log_dir(tmp_path / "logs")
 
 
 def answers(*arguments: object) -> list[int]:
     done = run("lookup", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line)["offset"] for line in done.stdout.splitlines()]
+    return [row["offset"] for row in done.rows]
 
 
 def test_a_log_start_counts_for_a_partition_that_is_named_itself_too(log_dir: Path) -> None:
@@ -63,10 +64,7 @@ def test_a_batch_with_a_bad_checksum_is_the_answer_and_damage(log_dir: Path) -> 
 
 
 def test_what_a_broken_length_hides_is_not_taken_for_a_gap(log_dir: Path) -> None:
-    log = log_of(log_dir, 0)
-    data = bytearray(log.read_bytes())
-    data[len(batch(0)) + 8] = 0x7F
-    log.write_bytes(data)
+    put(log_of(log_dir, 0), len(batch(0)) + 8, b"\x7f")
     done = run("lookup", "--format", "ndjson", "--offset", "1", str(log_dir))
     assert (done.exit_code, json.loads(done.stdout)["offset"]) == (4, 2)
     assert b"offsets 1 to 1 are at stake" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -11,23 +10,18 @@ import pytest
 
 from kafkatool.format.batch import Codec, read_header
 from kafkatool.format.legacy import write_message
-from tests.cli import Run, run
+from tests.cli import run
 from tests.engine.disk import write_partition
-from tests.engine.transaction_logs import LogMaker, write_log_dir
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.log_dirs import read_tree
 from tests.logs import batches
+from tests.mutations import flip
 from tests.serving import served
 
 TOLD = re.compile(
     rb"kafkatool: (\S+): bit (\d) of byte (\d+) is flipped back: the batch of offsets? (.+?) is whole again; "
     rb"the odds that its checksum matches by chance are 1 in \d+"
 )
-
-
-def flip(path: Path, byte: int, bit: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[byte] ^= 1 << bit
-    path.write_bytes(data)
 
 
 @pytest.fixture
@@ -43,7 +37,7 @@ def log_dir(tmp_path: Path) -> Path:
         for batch in batches(1, per_batch=1, codec=codec)
     )
     logs = {0: bytes(first.data) + b"".join(old), 19: bytes(second.data) + more}
-    return write_log_dir(tmp_path / "logs", logs, high_watermark=45).parent
+    return write_logs(tmp_path / "logs", logs, high_watermark=45).parent
 
 
 def places(path: Path) -> list[tuple[int, int]]:
@@ -177,20 +171,16 @@ def orders(tmp_path: Path) -> Path:
     return write_partition(tmp_path / "logs", "orders-0", segments=2)
 
 
-def rows(done: Run, kind: str) -> list[dict[str, object]]:
-    return [row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == kind]
-
-
 def test_recover_mends_and_goes_back(orders: Path) -> None:
     whole = read_tree(orders)
     path = sorted(orders.glob("*.log"))[0]
     flip(path, 2000, 5)
     damaged = read_tree(orders)
     words = ("recover", "--format", "ndjson", str(orders))
-    assert [row["what"] for row in rows(run(*words), "recovery")] == ["scan", "cut", "delete"]
+    assert [row["what"] for row in run(*words).of("recovery")] == ["scan", "cut", "delete"]
     shown = run(*words, "--mend-bits")
     assert shown.exit_code == 4
-    mend = rows(shown, "recovery")[0]
+    mend = shown.of("recovery")[0]
     assert (mend["what"], mend["segment"], mend["first_offset"], mend["last_offset"]) == ("mend", 0, 4, 5)
     assert [one[:3] for one in TOLD.findall(shown.stderr)] == [(str(path).encode(), b"5", b"2000")]
     assert read_tree(orders) == damaged
@@ -198,7 +188,7 @@ def test_recover_mends_and_goes_back(orders: Path) -> None:
     assert done.exit_code == 0, done.stderr
     logs = {name: data for name, data in read_tree(orders).items() if name.endswith(".log")}
     assert logs == {name: data for name, data in whole.items() if name.endswith(".log")}
-    journal = str(rows(done, "plan")[0]["journal"])
+    journal = str(done.of("plan")[0]["journal"])
     assert run("recover", "--undo", journal, "--apply", "--offline").exit_code == 0
     assert read_tree(orders) == damaged
 
@@ -209,7 +199,7 @@ def test_recover_mends_the_same_on_many_processes(orders: Path) -> None:
         flip(sorted((orders.parent / directory).glob("*.log"))[0], 2000 + number, 3)
     words = ("recover", "--mend-bits", "--format", "ndjson", str(orders.parent))
     one, many = run(*words, "--jobs", "1"), run(*words, "--jobs", "2")
-    assert rows(one, "recovery") == rows(many, "recovery")
+    assert one.of("recovery") == many.of("recovery")
     assert sorted(one.stderr.splitlines()) == sorted(many.stderr.splitlines())
     assert len(TOLD.findall(one.stderr)) == 2
 
@@ -217,7 +207,7 @@ def test_recover_mends_the_same_on_many_processes(orders: Path) -> None:
 def test_verify_names_the_command_that_mends(orders: Path) -> None:
     flip(sorted(orders.glob("*.log"))[0], 2000, 5)
     done = run("verify", "--format", "ndjson", str(orders))
-    fixes = [row["fix"] for row in rows(done, "finding") if row["class"] == "bit_flip"]
+    fixes = [row["fix"] for row in done.of("finding") if row["class"] == "bit_flip"]
     assert fixes == [f"kafkatool recover --mend-bits {orders}"]
 
 
@@ -226,7 +216,7 @@ def test_doctor_and_recover_name_it_too_where_a_start_would_cut_at_the_bit(order
     flip(log, log.stat().st_size - 10, 5)
     command = f"kafkatool recover --mend-bits {orders}"
     done = run("doctor", "--elsewhere", "--format", "ndjson", str(orders.parent))
-    (finding,) = (row for row in rows(done, "finding") if row["severity"] == "loss")
+    (finding,) = (row for row in done.of("finding") if row["severity"] == "loss")
     assert (finding["class"], finding["fix"]) == ("bit_flip", command)
     assert command.encode() in run("recover", str(orders)).stderr
     assert command.encode() not in run("recover", "--mend-bits", str(orders)).stderr

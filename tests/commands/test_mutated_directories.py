@@ -8,14 +8,12 @@ recover      leaves nothing to cut, and nothing that keeps a broker from startin
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -99,11 +97,6 @@ def go(*arguments: object) -> Run:
     return done
 
 
-def rows(done: Run, kind: str) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return [row for row in found if row["kind"] == kind]
-
-
 def check_reading(chance: random.Random, target: Path) -> None:
     go("verify", "-v", "--deep", "--format", "ndjson", target)
     go("report", "--deep", "--with-payloads", "-o", "-", target)
@@ -121,9 +114,9 @@ def check_rebuild(root: Path, target: Path, before: Tree) -> None:
     done = go("rebuild-index", "--apply", "--offline", "--format", "ndjson", target)
     if done.exit_code in (0, 4):
         again = go("rebuild-index", "--format", "ndjson", target)
-        assert [row["steps"] for row in rows(again, "plan") if row["steps"]] == []
+        assert [row["steps"] for row in again.of("plan") if row["steps"]] == []
     if done.exit_code == 0:
-        findings = rows(go("verify", "-v", "--format", "ndjson", target), "finding")
+        findings = go("verify", "-v", "--format", "ndjson", target).of("finding")
         advice = {str(row["fix"]) for row in findings if "--force" not in str(row["fix"])}
         assert [text for text in advice if "rebuild-index" in text] == []
     undo("rebuild-index", done)
@@ -132,18 +125,18 @@ def check_rebuild(root: Path, target: Path, before: Tree) -> None:
 
 def check_recover(root: Path, target: Path, before: Tree) -> None:
     done = go("recover", "--apply", "--offline", "--format", "ndjson", target)
-    is_refused = any(row["what"] in ("refuse", "offline") for row in rows(done, "recovery"))
+    is_refused = any(row["what"] in ("refuse", "offline") for row in done.of("recovery"))
     if done.exit_code in (0, 4) and not is_refused:
-        again = rows(go("recover", "--format", "ndjson", target), "recovery")
+        again = go("recover", "--format", "ndjson", target).of("recovery")
         assert [row for row in again if row["what"] in ("cut", "refuse", "offline")] == []
-        findings = rows(go("verify", "-v", "--format", "ndjson", target), "finding")
+        findings = go("verify", "-v", "--format", "ndjson", target).of("finding")
         assert [row for row in findings if row["severity"] == "no_start"] == []
     undo("recover", done)
     assert tree(root) == before
 
 
 def undo(command: str, done: Run) -> None:
-    for plan in reversed(rows(done, "plan")):
+    for plan in reversed(done.of("plan")):
         if plan["journal"]:
             assert go(command, "--undo", plan["journal"], "--apply", "--offline").exit_code == 0
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import shutil
 import threading
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from kafkatool.format import kinds
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
 from kafkatool.spark.planning import find_subjects, segments_of
-from tests.cli import run
+from tests.cli import rows_of, run
 from tests.logs import LOG, batches, write_log
 from tests.places import FIXTURES
 
@@ -71,11 +70,7 @@ def foreign_files(directory: Path, log: bytes) -> list[Path]:
     return [directory / name for name in content]
 
 
-def rows(command: str, *words: str) -> list[dict[str, Any]]:
-    """What a command says that ends well."""
-    done = run(command, "--format", "ndjson", *words)
-    assert done.exit_code == 0, done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, codes=[0])
 
 
 @pytest.mark.parametrize("words", [*READERS, *OF_DIRECTORIES])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkatool.format.state.checkpoint import EpochStart, write_leader_epochs
-from tests.cli import run
-from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
+from tests.cli import rows_of, run
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.engine.transaction_states import state, write_all_states
+from tests.logs import TIME
 
 ABORT = "abort --topic orders --partition 0 --start-offset 1"
 LIVE: dict[str, Any] = {
@@ -22,27 +22,21 @@ LIVE: dict[str, Any] = {
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    write_log_dir(tmp_path, {0: bytes(LogMaker().plain().txn(7).plain().data)})
+    write_logs(tmp_path, {0: bytes(LogMaker().plain().txn(7).plain().data)})
     return tmp_path
 
 
-def rows(*arguments: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run(*arguments).stdout.splitlines()]
-
-
 def finding(*arguments: str) -> dict[str, Any]:
-    found = rows(*arguments)
+    found = run(*arguments).rows
     (one,) = [row for row in found if row.get("class") == "open_transaction"]
     return one
 
 
 def test_a_hanging_transaction_is_degraded_and_ended_by_the_same_command_everywhere(log_dir: Path) -> None:
     write_all_states(log_dir)
-    compact = rows(
-        "compact", "--format", "ndjson", "--set", "cleanup.policy=compact", str(log_dir / "orders-0")
-    )
+    compact = rows_of("compact", "--set", "cleanup.policy=compact", log_dir / "orders-0")
     (txn,) = compact[-1]["open_transactions"]
-    served = rows("serve", "--list", "--format", "ndjson", str(log_dir))[0]
+    served = rows_of("serve", "--list", log_dir)[0]
     assert served["held_by"] == txn
     assert served["note"].endswith(txn["fix"])
     assert (txn["verdict"], txn["fix"].endswith(ABORT)) == ("hanging", True)
@@ -54,7 +48,7 @@ def test_a_hanging_transaction_is_degraded_and_ended_by_the_same_command_everywh
 
 def test_a_live_transaction_is_a_note_and_nothing_is_to_be_done(log_dir: Path) -> None:
     write_all_states(log_dir, state("pay", 7, **LIVE))
-    served = rows("serve", "--list", "--format", "ndjson", str(log_dir))[0]
+    served = rows_of("serve", "--list", log_dir)[0]
     assert (served["held_by"]["verdict"], served["held_by"]["fix"]) == ("in_progress", None)
     for command in (("doctor", "--elsewhere"), ("report",)):
         one = finding(*command, "--format", "ndjson", str(log_dir))
@@ -81,8 +75,8 @@ def test_a_report_judges_by_the_moment_that_was_given(log_dir: Path) -> None:
 
 def test_a_doctor_is_shown_the_end_of_a_transaction_by_another_brokers_directory(tmp_path: Path) -> None:
     first, second = tmp_path / "1", tmp_path / "2"
-    write_log_dir(first, {0: bytes(LogMaker().txn(7).data)})
-    write_log_dir(second, {0: bytes(LogMaker().txn(7).commit(7).data)})
+    write_logs(first, {0: bytes(LogMaker().txn(7).data)})
+    write_logs(second, {0: bytes(LogMaker().txn(7).commit(7).data)})
     write_all_states(first)
     done = finding("doctor", "--elsewhere", "--format", "ndjson", str(first), str(second))
     assert ": marker_lost: " in done["message"]
@@ -90,7 +84,7 @@ def test_a_doctor_is_shown_the_end_of_a_transaction_by_another_brokers_directory
 
 
 def test_nothing_holds_a_log_without_an_open_transaction(log_dir: Path) -> None:
-    write_log_dir(log_dir, {0: bytes(LogMaker().plain().txn(7).commit(7).data)})
-    assert rows("serve", "--list", "--format", "ndjson", str(log_dir))[0]["held_by"] is None
-    found = rows("doctor", "--elsewhere", "--format", "ndjson", str(log_dir))
+    write_logs(log_dir, {0: bytes(LogMaker().plain().txn(7).commit(7).data)})
+    assert rows_of("serve", "--list", log_dir)[0]["held_by"] is None
+    found = rows_of("doctor", "--elsewhere", log_dir)
     assert "open_transaction" not in {row.get("class") for row in found}

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from kafkatool.format.names import segment_file
-from tests.cli import Run
+from tests.cli import Run, run_without_privileges
 from tests.cli import run as run_here
 from tests.engine.disk import write_partition
-from tests.engine.recover.test_failing_disk import failing
+from tests.failing_disk import on_failing_disk
 from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
+from tests.mutations import flip
 from tests.processes import wait_until_open
 from tests.transcripts import mask
 
@@ -48,9 +49,7 @@ def damage(log_dir: Path) -> None:
     (first / segment_file(0, ".index")).unlink()
     (second / segment_file(0, ".timeindex")).write_bytes(b"\1" * 24)
     os.truncate(third / SECOND, (third / SECOND).stat().st_size - 100)
-    raw = bytearray((fourth / FIRST).read_bytes())
-    raw[len(raw) // 2 + 300] ^= 1
-    (fourth / FIRST).write_bytes(raw)
+    flip(fourth / FIRST, (fourth / FIRST).stat().st_size // 2 + 300)
     (fifth / "leader-epoch-checkpoint").write_text("nonsense")
     shutil.copy(sixth / FIRST, sixth / f"{FIRST}.cleaned")
     # One that waits to be deleted comes behind all others.
@@ -122,14 +121,7 @@ def test_a_log_that_may_not_be_read_costs_its_partition_alone(command: str, tmp_
 
 
 def forbidden(*arguments: str) -> tuple[int, str, str]:
-    """As somebody whom permissions hold: root loses what lets it read everything."""
-    drop: list[str] = []
-    if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("root may read everything, and there is no setpriv to change that")
-        drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    command = [*drop, sys.executable, "-m", "kafkatool", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+    done = run_without_privileges(*arguments)
     return done.returncode, mask(done.stdout), mask(done.stderr)
 
 
@@ -140,7 +132,9 @@ def failing_dir(tmp_path: Path) -> Iterator[Path]:
     blocks = {0: [(4096, 8192)], 2: [(8192, 16384)], 3: [(0, 8192), (16384, 20480)], 6: [(4096, 16384)]}
     with ExitStack() as stack:
         for number, bad in blocks.items():
-            stack.enter_context(failing(log_dir / f"orders-{number}", tmp_path / f"{number}", FIRST, *bad))
+            stack.enter_context(
+                on_failing_disk(log_dir / f"orders-{number}", tmp_path / f"{number}", FIRST, *bad)
+            )
         yield log_dir
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from tests.cli import Run, run
-from tests.engine.doctor.test_doctor import MARK, log_of
-from tests.engine.partitions_to_verify import SEGMENT, flip, write_log_dir
+from tests.engine.partitions_to_verify import SEGMENT, log_of, write_healthy_log_dir
+from tests.mutations import flip
 
 STANDING = "\tTopic: orders\tPartition: 0\tLeader: {}\tReplicas: 1,2\tIsr: {}\tElr: {}\tLastKnownElr: {}\n"
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 def picture(tmp_path: Path, *standing: object) -> str:
@@ -33,13 +33,13 @@ def set_aside(log_dir: Path, *words: str) -> Run:
 
 
 def test_a_copy_that_others_have_goes_and_its_checkpoints_with_it(log_dir: Path, tmp_path: Path) -> None:
-    (log_dir / MARK).write_text("{}")
+    (log_dir / CLEAN_MARKER).write_text("{}")
     done = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""), "--apply", "--format", "ndjson")
     assert done.exit_code == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = done.rows
     assert rows[-1]["is_applied"]
     assert not (log_dir / "orders-0").exists()
-    assert not (log_dir / MARK).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     assert (log_dir / "log-start-offset-checkpoint").read_text() == "0\n0\n"
     assert len(list((tmp_path / "aside" / "orders-0").glob("*.log"))) == 3
     assert b"stop no other until node 1 is back in the Isr of orders" in done.stderr
@@ -80,7 +80,7 @@ def test_a_picture_of_some_topics_only_says_nothing_of_the_others(log_dir: Path,
                   picture(tmp_path, 2, 2, "", ""))  # fmt: skip
     assert b"users-0: the picture of the cluster does not show it" in refused.stderr
     (log_dir / "users-0").rename(log_dir / "orders-0")
-    write_log_dir(tmp_path / "more")
+    write_healthy_log_dir(tmp_path / "more")
     (tmp_path / "more" / "orders-0").rename(log_dir / "users-0")
     refused = set_aside(log_dir, "--describe", picture(tmp_path, 2, 2, "", ""))
     assert refused.exit_code == 5
@@ -125,13 +125,13 @@ def test_before_the_mark_of_a_clean_shutdown_goes_what_hangs_on_the_broker_alone
 ) -> None:
     """A warning, not a refusal: repair must go on."""
     flip(log_of(log_dir, 2), 100)
-    (log_dir / MARK).write_text("{}")
+    (log_dir / CLEAN_MARKER).write_text("{}")
     warning = b"orders-0: no other node than 1 was in sync"
     assert warning in run("recover", str(log_dir)).stderr
     done = run("recover", "--apply", "--offline", str(log_dir))
     assert done.exit_code == 0
     assert warning in done.stderr
-    assert not (log_dir / MARK).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     assert warning not in run("rebuild-index", "--force", str(log_dir)).stderr  # it is gone already
 
 

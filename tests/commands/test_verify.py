@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +24,20 @@ from kafkatool.engine.verify.rechecking import DAY_MS, Recheck
 from kafkatool.engine.verify.state_file import TAIL, Scrub
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.format.names import segment_file
-from tests.cli import run
-from tests.engine.partitions_to_verify import SEGMENT, batch, flip, write_log_dir, write_partition
+from tests.cli import rows_of, run
+from tests.engine.partitions_to_verify import SEGMENT, batch, log_of, write_healthy_log_dir, write_partition
+from tests.log_dirs import locked
+from tests.mutations import flip
 
 SIZE = len(batch(0))
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1, 2])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1, 2])
 
 
-def log_of(log_dir: Path, number: int) -> Path:
-    return log_dir / "orders-0" / segment_file(number * SEGMENT, ".log")
-
-
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    done = run("verify", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "verify")
 
 
 def summary(*arguments: object) -> dict[str, Any]:
@@ -395,7 +392,7 @@ def test_a_sample_is_not_remembered(log_dir: Path, state: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, state: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs")
+    log_dir = write_healthy_log_dir(tmp_path / "logs")
     for name in ("first-0", "second-0"):
         write_partition(log_dir / name, segments=150)
     flip(log_dir / "first-0" / segment_file(0, ".log"), 100)
@@ -442,24 +439,8 @@ def test_a_tail_is_in_flight_only_while_the_lock_is_held(log_dir: Path) -> None:
     (log_dir / "orders-0" / segment_file(3 * SEGMENT, ".snapshot")).unlink()
     os.truncate(log, log.stat().st_size - 5)
     assert "torn_tail" in [row.get("class") for row in rows(log_dir)]
-    lock = log_dir / ".lock"
-    lock.touch()
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import fcntl, sys; f = open({str(lock)!r}, 'w'); fcntl.lockf(f, fcntl.LOCK_EX); "
-            "print('held', flush=True); sys.stdin.read()",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with locked(log_dir):
         found = rows(log_dir)
         assert [row["class"] for row in found[:-1]] == ["in_flight"]
         assert found[-1]["worst"] == "note"
         assert run("verify", str(log_dir)).exit_code == 0
-    finally:
-        holder.communicate()

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafkatool.format.batch import NewRecord
+from kafkatool.format.batch import NewRecord, read_header
 from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.offset_index import write_entries as write_offset_index
+from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
+from tests.mutations import flip
 
 START_MS = 1_700_000_000_000
 TOPIC_ID = "Y2F0cyBhbmQgZG9ncyBydQ"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+METADATA = "__cluster_metadata-0"
+OTHER_ID = "b3RoZXIgZGlyZWN0b3J5IQ"
+VOTERS = QuorumState(0, 1, 1, -1, None, (1,))
 
 
 def write_segment(
@@ -69,7 +75,7 @@ def write_meta_properties(log_dir: Path) -> None:
     )
 
 
-def write_log_dir(path: Path) -> Path:
+def write_mixed_log_dir(path: Path) -> Path:
     """A log directory with a few partitions in several states, and things nobody knows."""
     path.mkdir(parents=True)
     for name in ("orders-0", "orders-2", "orders-10"):
@@ -79,4 +85,25 @@ def write_log_dir(path: Path) -> Path:
     write_meta_properties(path)
     (path / "replication-offset-checkpoint").write_text("0\n1\norders 0 120\n")
     (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":17}')
+    return path
+
+
+def flip_second_batch(directory: Path, base: int) -> None:
+    """A bit in the body of the second batch of a segment."""
+    path = directory / segment_file(base, ".log")
+    flip(path, read_header(path.read_bytes()).size + 100)
+
+
+def write_node_dir(path: Path, *, metadata: bool = True, directory_id: str = TOPIC_ID) -> Path:
+    """A log directory of a KRaft node, with nothing wrong in it."""
+    write_partition(path, "orders-0", segments=1)
+    (path / "meta.properties").write_text(
+        f"version=1\nnode.id=7\ncluster.id={CLUSTER_ID}\ndirectory.id={directory_id}\n"
+    )
+    if metadata:
+        (path / METADATA).mkdir()
+        (path / METADATA / "quorum-state").write_bytes(write_quorum_state(VOTERS))
+        (path / "bootstrap.checkpoint").write_bytes(
+            write_batch([NewRecord(None, b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00", 0)])
+        )
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
 from pathlib import Path
 
 from kafkatool.engine.batches.damage import FindingClass, Severity
@@ -10,7 +10,7 @@ from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
-from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
+from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
@@ -30,8 +30,9 @@ from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_time_index
 from kafkatool.format.txn_index import AbortedTxn
 from kafkatool.format.txn_index import write_entries as write_txn_index
+from tests.logs import TIME
+from tests.mutations import mutated
 
-TIME = 1_700_000_000_000
 TOPIC_ID = "Tq7dJ0sWRnSkcXmYq0bV1A"
 OTHER_ID = "9uQxW2lzTfGv8hB3nM5kLw"
 PRODUCER, SEGMENT = 7, 12
@@ -119,7 +120,7 @@ def state(offset: int) -> ProducerState:
     return ProducerState(PRODUCER, 0, offset, offset, 0, TIME + 1000 * offset, -1, -1)
 
 
-def write_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
+def write_healthy_log_dir(path: Path, *, isr: list[int] | None = None) -> Path:
     """`orders-0` and, if the replicas are given, the metadata that names them; nothing is wrong with it."""
     write_partition(path / "orders-0")
     (path / "meta.properties").write_bytes(
@@ -179,15 +180,37 @@ def kinds_of(found: list[Finding]) -> list[FindingClass]:
     return [finding.damage.kind for finding in found]
 
 
-def change(path: Path, edit: Callable[[bytearray], None]) -> None:
-    """Rewrite a file, edited."""
-    data = bytearray(path.read_bytes())
-    edit(data)
-    path.write_bytes(data)
+def random_segment(seed: random.Random) -> list[bytes]:
+    """Some batches of every codec, of producers, and of a transaction."""
+    batches = []
+    offset = 0
+    for _ in range(seed.randrange(4, 12)):
+        if seed.random() < 0.15:
+            batches += aborted_transaction(offset)
+            offset += 3
+        elif seed.random() < 0.5:
+            batches.append(batch(offset, size=seed.randrange(1, 500)))
+            offset += 1
+        else:
+            count = seed.randrange(1, 6)
+            rows = [
+                NewRecord(b"k", seed.randbytes(seed.randrange(80)), TIME + 1000 * (offset + at))
+                for at in range(count)
+            ]
+            codec = seed.choice(list(Codec))
+            batches.append(write_batch(rows, base_offset=offset, codec=codec, partition_leader_epoch=0))
+            offset += count
+    return batches
 
 
-def flip(path: Path, byte: int, bit: int = 0) -> None:
-    def edit(data: bytearray) -> None:
-        data[byte] ^= 1 << bit
+def with_something_done_to_it(seed: random.Random, batches: list[bytes]) -> bytes:
+    def swap_blocks(raw: bytearray, _at: int) -> None:
+        block = min(512, len(raw) // 3)
+        at, to = seed.randrange(len(raw) - block), seed.randrange(len(raw) - block)
+        raw[at : at + block], raw[to : to + block] = raw[to : to + block], raw[at : at + block]
 
-    change(path, edit)
+    return mutated(seed, b"".join(batches), swap_blocks)
+
+
+def log_of(log_dir: Path, number: int, extension: str = ".log") -> Path:
+    return log_dir / "orders-0" / segment_file(number * SEGMENT, extension)

@@ -11,7 +11,7 @@ from kafkatool.format.schema.layout import Tree
 from kafkatool.format.schema.remote_log_metadata import SEGMENT_STATES, TOPIC
 from kafkatool.format.uuids import uuid_text
 from tests.engine.disk import TOPIC_ID
-from tests.engine.transaction_logs import TIME
+from tests.logs import TIME
 
 
 def _place(segment: int, topic_id: str, partition: int) -> Tree:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+from kafkatool.commands.rows.stats import key_rows, stats_row, time_rows
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.stats.statistics import StatsGroup
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import CODEC_LABELS, BatchHeader, TimestampType
 from kafkatool.format.legacy import LegacyHeader, read_messages
 from kafkatool.format.record import read_records
+from tests.logs import TIME, walk
+
+NOW = TIME + 40_000
+"""When they are counted."""
 
 Bytes = bytes | None
 
@@ -298,3 +307,54 @@ def _part(batch: PlainBatch, wanted: Range, number: int, *, deep: bool) -> Plain
         present=sum(offsets.holds(one.offset, 0) for one in batch.records),
         greatest_ms=max(one.time_ms for one in held) if is_timed else batch.greatest_ms,
     )
+
+
+def check_counts(group: StatsGroup, logs: list[PlainLog]) -> None:
+    """A group says of these logs what a plain count says."""
+    row = stats_row(group)
+    plain = plain_numbers(logs, NOW)
+    deep = plain_deep_numbers(logs, NOW) if group.stats.deep else {"spreads": {}, "top": None}
+    _check_spreads(row, plain.pop("spreads") | deep.pop("spreads"))
+    hours = {
+        r["from_ms"]: (r["batches"], r["records"], r["size"]) for r in time_rows(group, group.stats.timeline)
+    }
+    assert hours == plain.pop("times")
+    if (top := deep.pop("top")) is not None:
+        found = [(r["key"], r["records"], r["size"]) for r in key_rows(group, 10_000, redact=False)]
+        assert found == [(key[:64], records, size) for key, records, size in top]
+    for codec in row["codecs"].values():
+        codec.pop("ratio")
+    expected = plain | deep
+    assert {key: row[key] for key in expected} == expected
+
+
+def _check_spreads(row: dict[str, Any], spreads: dict[str, list[int]]) -> None:
+    for name, values in spreads.items():
+        found, ordered = row[name], sorted(values)
+        if not values:
+            assert found is None
+            continue
+        assert (found["min"], found["max"]) == (ordered[0], ordered[-1])
+        assert found["mean"] == pytest.approx(sum(values) / len(values), abs=0.001)
+        for percent in (50, 90, 99):
+            exact = ordered[max(1, -(-len(values) * percent // 100)) - 1]
+            assert exact <= found[f"p{percent}"] <= exact * 1.016
+
+
+def logs_of(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.name.endswith(".log"))
+
+
+def fingerprint(value: Any) -> Any:
+    """Everything in a result, as something that can be compared."""
+    if is_dataclass(value):
+        return {one.name: fingerprint(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [fingerprint(one) for one in value]
+    return value
+
+
+def starts_of(log: Path) -> list[int]:
+    return [batch.position for batch in walk(log)[0]]

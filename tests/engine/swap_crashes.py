@@ -12,14 +12,12 @@ from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.passes import Compacted
 from kafkatool.engine.compaction.placing import plan_swap
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.reading import records
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
-
-GUEST = Guest(cache_keep=True)
+from tests.logs import GUEST
 
 
 class Crash(NamedTuple):

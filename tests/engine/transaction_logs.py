@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import directory_target
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import RecordStream, UnreadPiece
 from kafkatool.engine.records.subject import Subject, subjects_of
@@ -17,9 +16,7 @@ from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.schema.control import write_end_marker
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
-
-TIME = 1_700_000_000_000
-GUEST = Guest(cache_keep=True)
+from tests.logs import GUEST, TIME
 
 
 @dataclass
@@ -67,7 +64,7 @@ class LogMaker:
         return self
 
 
-def write_log_dir(
+def write_logs(
     directory: Path,
     logs: dict[int, bytes],
     *,

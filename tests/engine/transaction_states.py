@@ -8,7 +8,7 @@ from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.schema import Decoder, encode_record
-from tests.engine.transaction_logs import TIME
+from tests.logs import TIME
 
 ONGOING = 1
 

@@ -29,6 +29,9 @@ from tests.kafka import class_archive, peers
 from tests.kafka.java_client import JavaClient
 from tests.kafka.librdkafka import Librdkafka
 
+GOES_OFFLINE = ("Stopping serving logs in dir", "Failed to create or validate data directory")
+"""What a broker says, with its path behind it, of a log directory that it leaves out."""
+
 # Of a broker that does what it should, nobody waits for the end of these.
 _START_SECONDS = 180
 _STOP_SECONDS = 120

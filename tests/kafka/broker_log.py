@@ -12,8 +12,8 @@ from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
-from tests.engine.log.test_fixtures import content
 from tests.kafka.java_client import JavaServant
+from tests.logs import content
 
 ERRORS: dict[type[LogRefusal], int] = {
     refusals.CorruptMessage: 2,

@@ -9,7 +9,6 @@ configuration. Only the topic's settings, which are in the metadata, are said.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import shutil
@@ -458,8 +457,7 @@ def _run_compact(workload: Workload, replica: Replica, log_dir: Path, *options: 
 
 
 def _passes_of(done: Run) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    return [one for one in rows if one["kind"] == "compaction"]
+    return done.of("compaction")
 
 
 def _exact_times(workload: Workload, replica: Replica, before: Path) -> set[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from tests.cli import run
@@ -22,9 +21,8 @@ class Diagnosis(NamedTuple):
 def diagnose(*arguments: str) -> Diagnosis:
     """`kafkatool doctor` with these arguments."""
     done = run("doctor", "--format", "ndjson", *arguments)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.exit_code in (0, 4), (done.stdout + done.stderr).decode()
-    *findings, row = rows
+    *findings, row = done.rows
     assert row["kind"] == "diagnosis"
     return Diagnosis(
         row["verdict"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.txn_index import AbortedTxn, write_entries
+from tests.mutations import change, flip, put
 
 TOPIC = "damaged"
 INTERVAL = 300
@@ -40,26 +40,6 @@ class Killed(NamedTuple):
         return found
 
 
-def edit(path: Path, change: Callable[[bytearray], None]) -> None:
-    data = bytearray(path.read_bytes())
-    change(data)
-    path.write_bytes(data)
-
-
-def flip(path: Path, position: int) -> None:
-    def change(data: bytearray) -> None:
-        data[position] ^= 0x10
-
-    edit(path, change)
-
-
-def put(path: Path, position: int, new: bytes) -> None:
-    def change(data: bytearray) -> None:
-        data[position : position + len(new)] = new
-
-    edit(path, change)
-
-
 def cut(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
@@ -80,7 +60,7 @@ def cut_in_a_body(log: Killed) -> None:
 
 
 def zeros_behind(log: Killed) -> None:
-    edit(log.file(-1, ".log"), lambda data: data.extend(bytes(500)))
+    change(log.file(-1, ".log"), lambda data: data.extend(bytes(500)))
 
 
 def zeroed_tail(log: Killed) -> None:
@@ -89,11 +69,11 @@ def zeroed_tail(log: Killed) -> None:
 
 
 def bit_above_the_recovery_point(log: Killed) -> None:
-    flip(log.file(3, ".log"), log.batches(3)[1][0] + 100)
+    flip(log.file(3, ".log"), log.batches(3)[1][0] + 100, 4)
 
 
 def bit_below_the_recovery_point(log: Killed) -> None:
-    flip(log.file(0, ".log"), log.batches(0)[1][0] + 100)
+    flip(log.file(0, ".log"), log.batches(0)[1][0] + 100, 4)
 
 
 def length_above_the_recovery_point(log: Killed) -> None:
@@ -168,7 +148,7 @@ def wrong_transaction_index(log: Killed) -> None:
 
 def garbled_snapshots(log: Killed) -> None:
     for path in log.path.glob("*.snapshot"):
-        flip(path, path.stat().st_size - 1)
+        flip(path, -1, 4)
 
 
 def no_snapshots(log: Killed) -> None:

@@ -9,8 +9,6 @@ names what a test follows.
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -23,18 +21,20 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice, is_a_plan
-from tests.cli import run
+from kafkatool.engine.files.lock import CLEAN_MARKER
+from tests.cli import of_kind, rows_of, run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.dump_tool import environment
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
+from tests.log_dirs import digest
+from tests.mutations import flip
 
 TESTS = Path(__file__).parents[1]
 TOPICS = ("index", "snapshot", "identity", "epochs", "name", "flip", "rest")
 RECORDS = 40
 SEGMENT = "00000000000000000000"
-MARKER = ".kafka_cleanshutdown"
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("advice")]
 
@@ -101,8 +101,7 @@ def all_offsets(broker: Broker) -> None:
 
 
 def findings(broker: Broker) -> list[dict[str, str | None]]:
-    told = run("doctor", "--format", "ndjson", str(broker.root / "server.properties"))
-    return [row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "finding"]
+    return of_kind(rows_of("doctor", broker.root / "server.properties"), "finding")
 
 
 def name_of(text: str) -> str:
@@ -114,14 +113,6 @@ def name_of(text: str) -> str:
 def _pattern(advice: Advice) -> str:
     words = re.split(r"\{\w+\}", advice.value.partition("  # ")[0])
     return ".+".join(map(re.escape, words))
-
-
-def digest(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock"
-    }
 
 
 def obey(broker: Broker, scripts: Path, folder: Path) -> list[str]:
@@ -147,7 +138,7 @@ def obey(broker: Broker, scripts: Path, folder: Path) -> list[str]:
 
 def hurt(log_dir: Path) -> None:
     """After a kill: much that keeps a broker from starting, or from serving, and no record harmed."""
-    (log_dir / MARKER).unlink()
+    (log_dir / CLEAN_MARKER).unlink()
     (log_dir / "identity-0" / "partition.metadata").unlink()
     (log_dir / "epochs-0" / "leader-epoch-checkpoint").write_text("not a checkpoint\n")
     (log_dir / "name-0" / "5.log").write_bytes(b"")
@@ -170,18 +161,14 @@ def spoil(log_dir: Path) -> None:
     """Files beside the logs that lie; under the mark of a clean shutdown a broker believes them."""
     index = log_dir / "index-0" / f"{SEGMENT}.index"
     index.write_bytes(b"\xff" * max(8, index.stat().st_size))
-    snapshot = max((log_dir / "snapshot-0").glob("*.snapshot"))
-    raw = bytearray(snapshot.read_bytes())
-    raw[-1] ^= 1
-    snapshot.write_bytes(raw)
+    flip(max((log_dir / "snapshot-0").glob("*.snapshot")), -1)
 
 
 @pytest.mark.soak
 @pytest.mark.advice("REBUILD_INDEX")
 def test_what_verify_advises_about_files_beside_the_log_is_followed(stopped: Broker, scripts: Path) -> None:
     spoil(stopped.log_dir)
-    told = run("verify", "--format", "ndjson", str(stopped.log_dir))
-    rows = [row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "finding"]
+    rows = of_kind(rows_of("verify", stopped.log_dir), "finding")
     advices = {str(row["fix"]) for row in rows if row["fix"]}
     assert "REBUILD_INDEX" in map(name_of, advices)
     for advice in advices:
@@ -194,19 +181,16 @@ def test_a_flipped_bit_is_mended_as_verify_says_and_the_way_back_is_as_printed(
     stopped: Broker, scripts: Path, tmp_path: Path
 ) -> None:
     log = stopped.log_dir / "flip-0" / f"{SEGMENT}.log"
-    raw = bytearray(log.read_bytes())
-    raw[raw.rindex(b"vvv")] ^= 1
-    log.write_bytes(raw)
-    (stopped.log_dir / MARKER).unlink()
-    before = digest(stopped.log_dir)
-    told = run("verify", "--format", "ndjson", str(log.parent))
-    advice = next(row["fix"] for row in map(json.loads, told.stdout.splitlines()) if row.get("fix"))
+    flip(log, log.read_bytes().rindex(b"vvv"))
+    (stopped.log_dir / CLEAN_MARKER).unlink()
+    before = digest(stopped.log_dir, ours=True)
+    advice = next(row["fix"] for row in rows_of("verify", log.parent) if row.get("fix"))
     assert name_of(advice) == "RECOVER_MENDING"
     said = follow(advice, scripts, {}, more="--apply")
     back = re.search(r"to go back: (.*)", said)
     assert back is not None
     follow(back[1], scripts, {})
-    after = digest(stopped.log_dir)
+    after = digest(stopped.log_dir, ours=True)
     assert {name: after[name] for name in before} == before
     follow(advice, scripts, {}, more="--apply")
     all_offsets(stopped)
@@ -219,7 +203,7 @@ def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_pat
     """Plans too, as they are printed: without --apply."""
     log_dir = stopped.log_dir
     where, file = log_dir / "index-0", log_dir / "index-0" / f"{SEGMENT}.log"
-    before = digest(log_dir)
+    before = digest(log_dir, ours=True)
     texts = [
         *(one(where=log_dir) for one in (Advice.LIST, Advice.LIST_SPACE)),
         *(one(where=where) for one in (Advice.VERIFY, Advice.RECOVER, Advice.REBUILD_INDEX)),
@@ -230,7 +214,7 @@ def test_what_only_looks_changes_nothing(stopped: Broker, scripts: Path, tmp_pat
     follow("; ".join(texts), scripts, {}, codes=(0, 4))
     follow(Advice.FREE_SPACE(where=log_dir), scripts, {"SIZE": "1K"}, codes=(0, 4))
     follow(Advice.RECOVER_KEEPING(where=where), scripts, {"DIR": tmp_path / "kept"}, codes=(0, 4))
-    assert digest(log_dir) == before
+    assert digest(log_dir, ours=True) == before
 
 
 @pytest.mark.soak
@@ -242,7 +226,7 @@ def test_a_mark_over_a_torn_log_is_taken_away_as_doctor_says(
     log = stopped.log_dir / "rest-0" / f"{SEGMENT}.log"
     os.truncate(log, log.stat().st_size - 10)
     assert "RECOVER_NOW" in obey(stopped, scripts, tmp_path / "out")
-    assert not (stopped.log_dir / MARKER).exists()
+    assert not (stopped.log_dir / CLEAN_MARKER).exists()
     stopped.start()
     try:
         found = everything(stopped)
@@ -266,7 +250,7 @@ def test_a_new_directory_is_formatted_and_a_copy_under_way_is_moved_home(scripts
         away = next(path for path in broker.log_dirs if path != home)
         copy = away / f"t-0.{'a' * 32}-future"
         (home / "t-0").rename(copy)
-        (home / MARKER).unlink()
+        (home / CLEAN_MARKER).unlink()
         third = broker.root / "logs3"
         broker.properties["log.dirs"] += f",{third}"
         (broker.root / "server.properties").write_text(
@@ -380,7 +364,7 @@ def test_a_setting_that_frees_space_deletes_what_was_promised_and_is_taken_back(
         before = everything(stopped)
         stopped.stop()
         told = run("retention", "--free", "1M", "--format", "ndjson", str(stopped.root / "server.properties"))
-        change = next(row for row in map(json.loads, told.stdout.splitlines()) if row["kind"] == "change")
+        change = told.of("change")[0]
         assert change["topic"] == "wide"
         segments = sorted(int(path.stem) for path in (stopped.log_dir / "wide-0").glob("*.log"))
         stopped.start()
@@ -401,7 +385,7 @@ def test_advice_about_the_host_is_understood_by_its_programs(
     stopped: Broker, scripts: Path, tmp_path: Path
 ) -> None:
     """Owners and modes are changed and nothing else; limits and mounts are only asked for, not set."""
-    before = digest(stopped.log_dir)
+    before = digest(stopped.log_dir, ours=True)
     journal = tmp_path / "journal"
     journal.touch(0o644)
     follow(Advice.OWN_DIRECTORY(user="root", where=stopped.log_dir), scripts, {})
@@ -409,7 +393,7 @@ def test_advice_about_the_host_is_understood_by_its_programs(
     follow(Advice.OWN_JOURNAL(where=tmp_path, file=journal), scripts, {})
     follow(Advice.HIDE_SECRET(file=journal), scripts, {})
     assert journal.stat().st_mode & 0o777 == 0o600
-    assert digest(stopped.log_dir) == before
+    assert digest(stopped.log_dir, ours=True) == before
     follow(Advice.RAISE_NOFILE(number=64), scripts, {})
     for text, program in (
         (Advice.RAISE_MAPS(number=1 << 20), "sysctl"),

@@ -6,7 +6,7 @@ import itertools
 import os
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,27 +23,18 @@ from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
 from kafkatool.engine.recover.result import StartFacts
-from kafkatool.format.batch import (
-    HEADER_SIZE,
-    TIMESTAMP_TYPE_MASK,
-    BatchHeader,
-    Codec,
-    NewRecord,
-    read_header,
-    write_header,
-)
+from kafkatool.format.batch import HEADER_SIZE, BatchHeader, Codec, NewRecord, read_header, write_header
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
 from kafkatool.format.names import segment_file
-from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker_log import TwoLogs
 from tests.kafka.java_client import JavaServant, require_servant
+from tests.kafka.old_requests import NOW, messages, old_requests
+from tests.logs import content
 from tests.places import FIXTURES
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("broker log")]
-
-NOW = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -54,42 +45,6 @@ def servant() -> Iterator[JavaServant]:
 
 
 # --- magic 0 and 1 ------------------------------------------------------------------------------------
-
-
-def messages(magic: int, count: int, *, key: bytes | None = b"k", attributes: int = 0) -> list[bytes]:
-    return [
-        write_message(
-            at, key, b"value %d" % at, magic=magic, attributes=attributes, timestamp_ms=NOW + (at * 7) % 5
-        )
-        for at in range(count)
-    ]
-
-
-def requests(magic: int, codecs: Sequence[Codec]) -> Iterator[bytes]:
-    """What clients of old sent, and what none should have."""
-    yield messages(magic, 1)[0]
-    yield b"".join(messages(magic, 5))
-    yield write_message(9, b"any offset", None, magic=magic, timestamp_ms=NOW)
-    for codec in codecs:
-        yield write_wrapper(messages(magic, 4), codec, magic=magic, timestamp_ms=NOW)
-    gzip = [write_wrapper(messages(magic, 3), Codec.GZIP, magic=magic, timestamp_ms=NOW) for _ in range(2)]
-    yield b"".join(gzip)
-    yield messages(magic, 1)[0] + gzip[0]
-    yield messages(magic, 1)[0] + messages(1 - magic, 1)[0]
-    yield messages(magic, 1)[0] + write_batch([NewRecord(b"k", b"v", NOW)])
-    yield write_batch([NewRecord(b"k", b"v", NOW)]) + messages(magic, 1)[0]
-    yield write_wrapper(messages(1 - magic, 2), Codec.GZIP, magic=magic, timestamp_ms=NOW)
-    bad = messages(magic, 2)
-    bad[1] = bad[1][:-1] + b"?"
-    yield bad[1]
-    yield write_wrapper(bad, Codec.GZIP, magic=magic, timestamp_ms=NOW)
-    yield write_wrapper([*messages(magic, 1), gzip[0]], Codec.GZIP, magic=magic, timestamp_ms=NOW)
-    yield messages(magic, 1, key=None)[0]
-    yield write_message(0, b"k", b"old", magic=magic, timestamp_ms=NOW - 10_000_000)
-    yield write_message(0, b"k", b"before time", magic=magic, timestamp_ms=-7)
-    yield write_message(0, b"k", bytes(3000), magic=magic, timestamp_ms=NOW)
-    yield messages(magic, 1, attributes=TIMESTAMP_TYPE_MASK)[0]
-    yield messages(magic, 3)[0] + messages(magic, 1)[0][:-3]
 
 
 LEADING: dict[str, dict[str, str]] = {
@@ -112,7 +67,7 @@ def test_a_leader_makes_one_batch_of_what_old_clients_send(
     servant.call("lead", epoch=2)
     # Written anew with their own codec, lz4 and snappy may give other bytes than the broker's library.
     codecs = [Codec.GZIP, *([Codec.SNAPPY, Codec.LZ4] if "compression.type" in LEADING[name] else [])]
-    errors = [both.append(data, NOW, 2) for magic in (0, 1) for data in requests(magic, codecs)]
+    errors = [both.append(data, NOW, 2) for magic in (0, 1) for data in old_requests(magic, codecs)]
     both.close()
     assert errors.count(0) > 15
     assert {2, 87} <= set(errors)

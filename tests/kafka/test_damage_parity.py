@@ -17,6 +17,7 @@ from kafkatool.format.schema.control import write_end_marker
 from tests.cli import run
 from tests.kafka.dump_tool import shared
 from tests.kafka.peers import NEWEST, OLDEST, RELEASES, require_kafka
+from tests.logs import TIME
 
 NAME = "00000000000000000000.log"
 MODES: tuple[list[str], ...] = (
@@ -25,7 +26,6 @@ MODES: tuple[list[str], ...] = (
     [],
     ["--print-data-log", "--skip-record-metadata"],
 )
-TIME = 1_700_000_000_000
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("dump tool")]
 

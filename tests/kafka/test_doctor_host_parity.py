@@ -17,11 +17,10 @@ import pytest
 
 from tests.engine.cold import evict
 from tests.kafka import peers
-from tests.kafka.broker import Broker, BrokerFailedError
+from tests.kafka.broker import GOES_OFFLINE, Broker, BrokerFailedError
 from tests.kafka.diagnoses import diagnose
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.test_start_parity import GOES_OFFLINE
 
 pytestmark = [pytest.mark.peer, pytest.mark.soak, pytest.mark.xdist_group("recover")]
 

@@ -17,26 +17,23 @@ import pytest
 
 from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import DoctorRequest, examine
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.names import METADATA_PARTITION, segment_file
-from kafkatool.format.state.checkpoint import (
-    PartitionOffset,
-    read_offset_checkpoint,
-    write_offset_checkpoint,
-)
+from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.diagnoses import Diagnosis, diagnose
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.recover_damages import Killed, cut, cut_in_a_body, flip, put
+from tests.kafka.recover_damages import Killed, cut, cut_in_a_body
+from tests.mutations import flip, put
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
 TOPIC = "doctored"
 PARTITIONS = 12
 RECORDS = 10
-MARK = ".kafka_cleanshutdown"
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 OTHER_ID = "version: 0\ntopic_id: XHpw3kXRRGqmVILEOZWN3Q"
 SOAK = pytest.mark.soak
@@ -70,7 +67,7 @@ class Stopped(NamedTuple):
 
     def unmark(self) -> None:
         for directory in self.broker.log_dirs:
-            (directory / MARK).unlink(missing_ok=True)
+            (directory / CLEAN_MARKER).unlink(missing_ok=True)
 
     def diagnose(self) -> Diagnosis:
         return diagnose(self.configuration)
@@ -117,7 +114,7 @@ def another_topic_id(log: Killed) -> None:
 
 def a_damaged_newest_snapshot(log: Killed) -> None:
     newest = max(log.path.glob("*.snapshot"))
-    flip(newest, newest.stat().st_size - 1)
+    flip(newest, -1, 4)
 
 
 def a_torn_tail(log: Killed) -> None:
@@ -125,7 +122,7 @@ def a_torn_tail(log: Killed) -> None:
 
 
 def a_bit_in_the_middle(log: Killed) -> None:
-    flip(log.file(0, ".log"), log.batches(0)[4][0] + 100)
+    flip(log.file(0, ".log"), log.batches(0)[4][0] + 100, 4)
 
 
 def a_log_start_above_the_end(log: Killed) -> None:
@@ -177,7 +174,7 @@ def empty_recovery_points(stopped: Stopped) -> None:
 def test_what_a_start_loses_in_silence_doctor_had_counted_partition_by_partition(stopped: Stopped) -> None:
     """The first directory without its mark, so that it is scanned; the second with it."""
     stopped.restore()
-    (stopped.broker.log_dir / MARK).unlink()
+    (stopped.broker.log_dir / CLEAN_MARKER).unlink()
     for logs, damages in ((stopped.logs(0), SCANNED), (stopped.logs(1), BELIEVED)):
         for log, damage in zip(logs, damages, strict=True):
             damage(log)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.dump_log.test_goldens import check
-from tests.goldens import Golden, mask_identities
+from tests.fixtures_of_logs import CASES
+from tests.goldens import Golden, check_golden, mask_identities
 from tests.kafka import peers
 from tests.kafka.making.golden_runs import DECODERS, INDEX_MODES, LOG_MODES, Call, Copy, call_of, releases_of
-from tests.test_fixtures import CASES
 
 pytestmark = [pytest.mark.peer, pytest.mark.soak]
 
@@ -48,4 +47,4 @@ def test_text_equals_what_the_tool_prints_now(case: Path, release: str, tmp_path
     for call in calls:
         theirs = copy.run(call, release)
         texts = mask_identities(theirs.stdout.decode()), mask_identities(theirs.stderr.decode())
-        check(Golden(case, call, release, *texts, theirs.exit_code, theirs.exception is not None))
+        check_golden(Golden(case, call, release, *texts, theirs.exit_code, theirs.exception is not None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.page_cache import Residency
 from kafkatool.engine.files.source import Guest, open_source
+from tests.cli import parse_rows
 from tests.engine.cold import evict_or_skip
 from tests.kafka import peers
 from tests.kafka.broker import Broker
@@ -38,7 +38,7 @@ def ls(*arguments: object) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "kafkatool", "ls", "--format", "ndjson", *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return parse_rows(result.stdout)
 
 
 def produce(broker: Broker, topic: str, mebibytes: int) -> None:
@@ -121,7 +121,7 @@ def test_dump_log_sees_no_damage_in_what_is_being_written(broker: Broker) -> Non
     rounds = 0
     while writer.is_alive() or rounds < 3:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = [json.loads(line) for line in result.stdout.splitlines() if '"kind":"damage"' in line]
+        found = [row for row in parse_rows(result.stdout) if row["kind"] == "damage"]
         assert {row["class"] for row in found} <= {"in_flight"}
         assert result.returncode == 0, result.stderr
         rounds += 1

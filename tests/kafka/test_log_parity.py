@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.broker import refusals
 from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.cluster.topic_config import read_config
@@ -40,25 +39,17 @@ from kafkatool.format.names import segment_file
 from kafkatool.format.release import Release
 from kafkatool.format.schema.control import write_end_marker
 from kafkatool.format.state.partition_metadata import read_partition_metadata
-from tests.engine.log.test_fixtures import content
 from tests.kafka import peers
 from tests.kafka.broker import Broker
+from tests.kafka.broker_log import ERRORS
 from tests.kafka.librdkafka import Record, wait_until
+from tests.kafka.old_requests import old_requests
 from tests.kafka.raw_produce import Appended, raw_produce
-from tests.kafka.test_broker_log_parity import requests as old_requests
+from tests.logs import content
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("log parity")]
 
 NOW = 1_700_000_000_000
-ERRORS: dict[type[LogRefusal], int] = {
-    refusals.CorruptMessage: 2,
-    refusals.MessageTooLarge: 10,
-    refusals.RecordListTooLarge: 18,
-    refusals.InvalidTimestamp: 32,
-    refusals.OutOfOrderSequence: 45,
-    refusals.InvalidProducerEpoch: 47,
-    refusals.InvalidRecord: 87,
-}
 RECOVERING = re.compile(r"Recovering unflushed segment .* ours-0")
 NOT_YET = (3, 5, 6)  # no such topic, no leader, not the leader
 SEGMENT_BYTES = "segment.bytes"

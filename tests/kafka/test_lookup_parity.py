@@ -10,10 +10,9 @@ import pytest
 from tests.cli import run
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record
+from tests.logs import TIME
 
 pytestmark = pytest.mark.peer
-
-TIME = 1_700_000_000_000
 
 
 def test_times_are_answered_as_the_broker_answers_them(any_broker: Broker) -> None:

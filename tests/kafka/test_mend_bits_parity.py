@@ -6,7 +6,6 @@ mending loses records; after mending it serves all that it ever acknowledged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +13,14 @@ from typing import NamedTuple
 import pytest
 
 from kafkatool.format.batch import HEADER_SIZE
-from tests.cli import run
+from tests.cli import Row, Run, run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Placed, Record
 from tests.kafka.making.logs import small_segments
 from tests.kafka.recover_damages import Killed
 from tests.log_dirs import read_tree
+from tests.mutations import flip
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
@@ -70,14 +70,11 @@ def killed() -> Iterator[tuple[Broker, dict[int, list[Placed]]]]:
         yield broker, kept
 
 
-def flip(directory: Path, place: Place) -> None:
+def flip_at(directory: Path, place: Place) -> None:
     bases = sorted(int(path.stem) for path in directory.glob("*.log"))
     log = Killed(directory, bases)
     position, size = log.batches(place.segment)[place.batch]
-    path = log.file(place.segment, ".log")
-    data = bytearray(path.read_bytes())
-    data[position + place.byte(size)] ^= 1 << place.bit
-    path.write_bytes(data)
+    flip(log.file(place.segment, ".log"), position + place.byte(size), place.bit)
 
 
 def logs(tree: dict[str, bytes]) -> dict[str, bytes]:
@@ -90,23 +87,21 @@ def test_a_broker_serves_every_record_of_a_mended_log(
     broker, kept = killed
     whole = read_tree(broker.log_dir)
     for partition, place in enumerate(PLACES.values()):
-        flip(broker.log_dir / f"{TOPIC}-{partition}", place)
+        flip_at(broker.log_dir / f"{TOPIC}-{partition}", place)
     damaged = read_tree(broker.log_dir)
     assert sum(damaged[name] != data for name, data in logs(whole).items()) == len(PLACES)
 
     foretold = run("recover", "--format", "ndjson", str(broker.log_dir))
-    lost = {row["partition"] for row in rows(foretold.stdout) if row["what"] in ("cut", "unreadable")}
+    lost = {row["partition"] for row in recoveries(foretold) if row["what"] in ("cut", "unreadable")}
     assert lost == set(range(len(PLACES)))
 
     words = ("recover", "--mend-bits", "--apply", "--offline", "--format", "ndjson")
     done = run(*words, str(broker.log_dir))
     assert done.exit_code == 0, done.stderr
-    assert {row["partition"] for row in rows(done.stdout) if row["what"] == "mend"} == set(range(len(PLACES)))
+    assert {row["partition"] for row in recoveries(done) if row["what"] == "mend"} == set(range(len(PLACES)))
     assert logs(read_tree(broker.log_dir)) == logs(whole)
 
-    journal = next(
-        row["journal"] for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == "plan"
-    )
+    journal = done.of("plan")[0]["journal"]
     undone = run("recover", "--undo", journal, "--apply", "--offline")
     assert undone.exit_code == 0, undone.stderr
     assert read_tree(broker.log_dir) == damaged
@@ -117,9 +112,5 @@ def test_a_broker_serves_every_record_of_a_mended_log(
     broker.kill()
 
 
-def rows(stdout: bytes) -> list[dict[str, object]]:
-    return [
-        row
-        for row in map(json.loads, stdout.splitlines())
-        if row["kind"] == "recovery" and row["topic"] == TOPIC
-    ]
+def recoveries(done: Run) -> list[Row]:
+    return [row for row in done.of("recovery") if row["topic"] == TOPIC]

@@ -21,7 +21,8 @@ from tests.cli import run
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.test_recover_parity import read_directory
+from tests.kafka.recovered_files import read_directory
+from tests.mutations import flip
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
@@ -61,9 +62,7 @@ def a_log_that_begins_later(log: Metadata) -> None:
 
 
 def a_bit_in_the_first_log(log: Metadata) -> None:
-    data = bytearray(log.logs[0].read_bytes())
-    data[len(data) // 2] ^= 1
-    log.logs[0].write_bytes(data)
+    flip(log.logs[0], log.logs[0].stat().st_size // 2)
 
 
 def no_log_at_all(log: Metadata) -> None:
@@ -110,9 +109,7 @@ def a_garbled_newest_snapshot(log: Metadata) -> None:
 
 
 def a_bit_in_the_newest_snapshot(log: Metadata) -> None:
-    data = bytearray(log.snapshots[-1].read_bytes())
-    data[300] ^= 1
-    log.snapshots[-1].write_bytes(data)
+    flip(log.snapshots[-1], 300)
 
 
 def malformed_epochs(log: Metadata) -> None:

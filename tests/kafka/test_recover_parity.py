@@ -20,17 +20,12 @@ from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import DoctorRequest, examine
 from kafkatool.engine.doctor.symptoms import Loss
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.recover.planning import as_plan, plan_recover
 from kafkatool.engine.recover.result import Recovered, StartFacts
 from kafkatool.engine.recover.start_checks import check_start
-from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import read_header
-from kafkatool.format.names import base_offset
 from kafkatool.format.state.checkpoint import PartitionOffset, read_leader_epochs, write_offset_checkpoint
-from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.kafka import peers
 from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.librdkafka import Placed, Record
@@ -55,10 +50,11 @@ from tests.kafka.recover_damages import (
     unknown_magic_in_the_active_segment,
     zeroed_tail,
 )
+from tests.kafka.recovered_files import Directory, log_end, read_directory
+from tests.logs import GUEST
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("recover")]
 
-GUEST = Guest(cache_keep=True)
 SOAK = pytest.mark.soak
 OLDEST_IN_SOAK = pytest.mark.parametrize(
     "killed", [peers.NEWEST, pytest.param(peers.OLDEST, marks=SOAK)], indirect=True, scope="module"
@@ -177,62 +173,6 @@ def recover(log_dir: Path, *, is_applied: bool) -> dict[str, Recovered]:
 
 
 # --- what is compared ---------------------------------------------------------------------------------
-
-
-class Directory(NamedTuple):
-    """A partition as somebody left it."""
-
-    facts: dict[str, object]
-    """By file: its content, indexes as entries, snapshots as sets; epochs without data are not in it."""
-    padding: dict[str, bytes]
-    """By index: what is behind its entries."""
-    marked: set[str]
-    """Files that have .deleted behind their name."""
-    kept: set[str]
-    """Files that kafkatool kept."""
-    temporary: set[str]
-
-
-def read_directory(path: Path) -> Directory:
-    found = Directory({}, {}, set(), set(), set())
-    for file in sorted(path.iterdir()):
-        if ".kafkatool-" in file.name:
-            found.kept.add(file.name.partition(".kafkatool-")[0])
-        elif file.suffix == ".deleted":
-            found.marked.add(file.stem)
-        elif file.suffix == ".tmp":
-            found.temporary.add(file.name)
-        elif file.name != "partition.metadata":
-            found.facts[file.name] = read_facts(file, found.padding)
-    epochs = found.facts["leader-epoch-checkpoint"]
-    assert isinstance(epochs, list)
-    end = log_end(path)
-    found.facts["leader-epoch-checkpoint"] = [entry for entry in epochs if entry.start_offset < end]
-    return found
-
-
-def read_facts(file: Path, padding: dict[str, bytes]) -> object:
-    data = file.read_bytes()
-    if file.suffix == ".index":
-        padding[file.name] = data[offset_index.entries_end(data) :]
-        return list(offset_index.read_entries(data[: offset_index.entries_end(data)]))
-    if file.suffix == ".timeindex":
-        padding[file.name] = data[time_index.entries_end(data) :]
-        return list(time_index.read_entries(data[: time_index.entries_end(data)]))
-    if file.suffix == ".snapshot":
-        return sorted(read_snapshot(data))
-    if file.name == "leader-epoch-checkpoint":
-        return read_leader_epochs(data)
-    return data
-
-
-def log_end(path: Path) -> int:
-    last = max(path.glob("*.log"))
-    end, data, position = base_offset(last.name) or 0, last.read_bytes(), 0
-    while position < len(data):
-        header = read_header(data, position)
-        end, position = header.last_offset + 1, position + header.size
-    return end
 
 
 Consumed = dict[str, dict[int, list[Placed]]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -67,8 +66,7 @@ def held(broker: Broker, partition: int) -> dict[str, Any]:
     path = str(broker.log_dir / f"{TOPIC}-{partition}")
     done = run("retention", "--free", "1", "--format", "ndjson", "--high-watermark", "end", path)
     assert done.exit_code == 0, done.stderr
-    rows = map(json.loads, done.stdout.splitlines())
-    return next(row for row in rows if row["kind"] == "held")
+    return done.of("held")[0]
 
 
 @pytest.mark.advice("DELETE_RECORDS")

@@ -23,7 +23,6 @@ from kafkatool.engine.cluster.remote_copies import RemoteCopies, read_remote_cop
 from kafkatool.engine.cluster.view import read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, read_log_dir
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.retention.deletion import plan_deletion, refuse_guesses
@@ -42,10 +41,10 @@ from tests.kafka.librdkafka import Librdkafka, Record, wait_until
 from tests.kafka.making.logs import small_segments
 from tests.kafka.making.tiered import PROPERTIES as TIERED
 from tests.kafka.raw_produce import raw_produce
+from tests.logs import GUEST
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("retention")]
 
-GUEST = Guest(cache_keep=True)
 MINUTE_MS = 60_000
 BATCH = len(write_batch([NewRecord(b"k0", b"v" * 100, 1 << 40)]))
 KEPT = {

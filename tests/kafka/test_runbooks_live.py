@@ -15,7 +15,8 @@ from tests.kafka.broker import Broker, BrokerFailedError
 from tests.kafka.cluster import Cluster
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Record, wait_until
-from tests.kafka.recover_damages import RECOVERY_POINTS, flip, put
+from tests.kafka.recover_damages import RECOVERY_POINTS
+from tests.mutations import flip, put
 from tests.runbooks import Desk, unchanged
 from tests.transcripts import write_sample
 
@@ -195,7 +196,7 @@ def test_a_bad_replica_is_fetched_again(desk: Desk) -> None:
         node.stop()
         cluster.wait_for("t", leader=2, in_sync=[2, 3])
         partition = node.partition_dir("t")
-        flip(partition / "00000000000000000000.log", 300)
+        flip(partition / "00000000000000000000.log", 300, 4)
         kept = desk.directory / "kept"
         codes = {
             number: desk.run("crc-errors-one-bad-replica", one.partition_dir("t"), kept).exit_code

@@ -19,11 +19,12 @@ from tests.kafka.broker import Broker
 from tests.kafka.consumers import CLIENTS, Seen, confluent, of_cat, run_java_console, run_kafkajs
 from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.making.logs import wait_until_cleaned
+from tests.logs import TIME
+from tests.mutations import flip
 from tests.serving import RawClient, Served
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("serve")]
 
-TIME = 1_700_000_000_000
 TOPICS = {"codecs": 1, "plain": 3, "txn": 1, "compacted": 1, "open": 1}
 SMALL = {"internal.segment.bytes": "2000", "index.interval.bytes": "512"}
 
@@ -369,9 +370,7 @@ def test_a_fetch_at_damage_fails_and_goes_on_behind_it_if_that_is_wanted(data: D
     damaged = tmp_path / "logs"
     shutil.copytree(data.log_dir, damaged)
     log = sorted((damaged / "plain-0").glob("*.log"))[2]
-    raw = bytearray(log.read_bytes())
-    raw[100] ^= 4
-    log.write_bytes(raw)
+    flip(log, 100, 2)
     base = int(log.name.partition(".")[0])
     with Served("--verify", damaged) as running, running.client() as client:
         assert client.fetch("plain", base - 1)["errorCode"] == 0

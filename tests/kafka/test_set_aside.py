@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -13,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from kafkatool.engine.advice.table import Advice
-from tests.cli import run
+from kafkatool.engine.files.lock import CLEAN_MARKER
+from tests.cli import rows_of, run
 from tests.kafka import peers
 from tests.kafka.cluster import Cluster, Node
 from tests.kafka.kafka_scripts import follow, write_scripts
 from tests.kafka.librdkafka import Placed, Record, wait_until
-
-MARKER = ".kafka_cleanshutdown"
+from tests.log_dirs import digest
+from tests.mutations import flip
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("set-aside")]
 
@@ -49,15 +48,6 @@ def everything(cluster: Cluster, topic: str) -> list[Placed]:
 def describe(cluster: Cluster, scripts: Path, target: Path) -> Path:
     follow(Advice.DESCRIBE(), scripts, {"HOST:PORT": cluster.nodes[1].bootstrap, "FILE": target})
     return target
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Every file but the lock, of which nobody knows who made it."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != ".lock" and ".kafkatool-" not in path.name
-    }
 
 
 def log_dir_of(node: Node, topic: str) -> Path:
@@ -93,9 +83,9 @@ def test_what_is_set_aside_is_fetched_again_and_can_be_brought_back(
     assert digest(log_dir) == before
     done = run(*words, "--apply", "--metadata", str(cluster.controller.log_dirs[0]), "--format", "ndjson")
     assert done.exit_code == 0, done.stderr
-    journal = next(row["journal"] for row in map(json.loads, done.stdout.splitlines()) if "journal" in row)
+    journal = next(row["journal"] for row in done.rows if "journal" in row)
     assert not copy.exists()
-    assert not (log_dir / MARKER).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     checkpoints = [path.read_text() for path in log_dir.glob("*-checkpoint")]
     assert len(checkpoints) == 4
     assert not any("whole 0" in text for text in checkpoints)
@@ -104,7 +94,7 @@ def test_what_is_set_aside_is_fetched_again_and_can_be_brought_back(
         "set-aside", "--undo", journal, "--backup-dir", str(tmp_path / "aside"), "--apply", "--offline"
     )
     assert back.exit_code == 0, back.stderr
-    assert digest(log_dir) == {name: sum for name, sum in before.items() if name != MARKER}
+    assert digest(log_dir) == {name: sum for name, sum in before.items() if name != CLEAN_MARKER}
     assert not (tmp_path / "aside").exists()
 
     assert run(*words, "--describe", str(describe(cluster, scripts, now)), "--apply").exit_code == 0
@@ -192,12 +182,8 @@ def test_what_verify_advises_for_a_damaged_copy_is_followed(
     node.stop()
     cluster.wait_for("whole", in_sync=[1, 3])
     log = node.partition_dir("whole") / "00000000000000000000.log"
-    raw = bytearray(log.read_bytes())
-    raw[raw.rindex(b"vvv")] ^= 1
-    log.write_bytes(raw)
-    found = [
-        json.loads(line) for line in run("verify", "--format", "ndjson", str(log.parent)).stdout.splitlines()
-    ]
+    flip(log, log.read_bytes().rindex(b"vvv"))
+    found = rows_of("verify", log.parent)
     advice = next(row["fix"] for row in found if row["kind"] == "finding" and row["severity"] == "loss")
     assert advice == Advice.SET_ASIDE(where=str(log.parent))
     place = {"HOST:PORT": cluster.nodes[1].bootstrap, "DIR": tmp_path / "aside"}
@@ -220,12 +206,11 @@ def test_a_broker_that_misses_a_partition_is_not_elected_once_its_mark_is_gone_a
     cluster.wait_for("two", in_sync=[3])
     log_dir = log_dir_of(node, "two")
     shutil.rmtree(log_dir / "two-0")
-    told = run("doctor", "--format", "ndjson", str(node.root / "server.properties"))
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    rows = rows_of("doctor", node.root / "server.properties")
     assert rows[-1]["maybe_lost_offsets"] == 60
     [advice] = [row["fix"] for row in rows if row.get("file") == str(log_dir / "two-0")]
     follow(advice, scripts, {})
-    assert not (log_dir / MARKER).exists()
+    assert not (log_dir / CLEAN_MARKER).exists()
     other.kill()
     cluster.wait_for("two", leader=-1)
     node.start()

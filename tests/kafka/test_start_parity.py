@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli import run
 from tests.kafka import peers
-from tests.kafka.broker import Broker, BrokerFailedError
+from tests.kafka.broker import GOES_OFFLINE, Broker, BrokerFailedError
 from tests.kafka.diagnoses import diagnose
 from tests.kafka.librdkafka import Record, wait_until
 
@@ -155,7 +155,6 @@ CASES: dict[str, tuple[Damage, str]] = {
         STARTS,
     ),
 }
-GOES_OFFLINE = ("Stopping serving logs in dir", "Failed to create or validate data directory")
 ALWAYS = ("the same partition twice", "epochs without shape")
 
 

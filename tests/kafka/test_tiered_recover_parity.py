@@ -14,7 +14,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record, wait_until
 from tests.kafka.making.logs import small_segments
 from tests.kafka.making.tiered import PROPERTIES
-from tests.kafka.test_recover_parity import read_directory
+from tests.kafka.recovered_files import read_directory
 
 pytestmark = [pytest.mark.peer, pytest.mark.soak, pytest.mark.xdist_group("recover")]
 

@@ -17,7 +17,7 @@ import pytest
 from kafkatool.engine.advice.table import HOST
 from kafkatool.format.batch import TRANSACTIONAL_MASK, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from tests.cli import run
+from tests.cli import of_kind, rows_of, run
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.dump_tool import environment, java_command
@@ -48,7 +48,7 @@ def open_transaction(directory: Path, *arguments: str) -> dict[str, Any]:
     """The only one of a partition, as compact tells it."""
     done = run("compact", "--format", "ndjson", *arguments, str(directory))
     assert done.exit_code == 0, done.stderr
-    (row,) = (row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] != "setting")
+    (row,) = (row for row in done.rows if row["kind"] != "setting")
     (txn,) = row["open_transactions"]
     return dict(txn)
 
@@ -181,8 +181,7 @@ def copied(broker: Broker, target: Path, *names: str) -> Path:
 
 def lose_marker(directory: Path) -> None:
     """Cut the last batch of a log, which is the marker."""
-    done = run("dump-log", "--format", "ndjson", str(directory))
-    batches = [row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == "batch"]
+    batches = of_kind(rows_of("dump-log", directory), "batch")
     assert batches[-1]["is_control"]
     log = directory / f"{0:020d}.log"
     log.write_bytes(log.read_bytes()[: batches[-1]["position"]])
@@ -283,6 +282,5 @@ def test_a_two_phase_commit_is_left_to_its_client_however_old_it_is() -> None:
 
 def doctor_findings(broker: Broker) -> list[str]:
     """The severities of what doctor says of open transactions."""
-    done = run("doctor", "--elsewhere", "--format", "ndjson", str(broker.log_dir))
-    rows = map(json.loads, done.stdout.splitlines())
+    rows = rows_of("doctor", "--elsewhere", broker.log_dir)
     return [row["severity"] for row in rows if row.get("class") == "open_transaction"]

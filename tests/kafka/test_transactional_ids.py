@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.cli import run
@@ -22,7 +20,6 @@ def test_a_transaction_left_open_is_named_by_its_transactional_id(any_broker: Br
     client.transaction(topic, steps, transactional_id="left-open-hangs", commit=None)
     done = run("compact", "--format", "ndjson", str(any_broker.log_dir / f"{topic}-0"))
     assert done.exit_code == 0, done.stderr
-    rows = map(json.loads, done.stdout.splitlines())
-    (row,) = (row for row in rows if row["kind"] != "setting")
+    (row,) = (row for row in done.rows if row["kind"] != "setting")
     (txn,) = row["open_transactions"]
     assert (txn["first_offset"], txn["transactional_id"]) == (2, "left-open-hangs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli import parse_rows
 from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record, wait_until
@@ -58,7 +58,7 @@ def verify(broker: Broker, *options: str) -> list[dict[str, Any]]:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 4), done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = parse_rows(done.stdout)
     assert found[-1]["kind"] == "summary"
     bad = [row for row in found[:-1] if row["severity"] != "note"]
     for row in bad:

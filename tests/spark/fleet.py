@@ -10,6 +10,7 @@ from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.kafka.librdkafka import Record
 from tests.kafka.making.logs import wait_until_cleaned
+from tests.mutations import flip, put
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_BYTES = 1 << 20  # the least that a broker takes
@@ -84,14 +85,11 @@ def damage(directory: Path, seed: int) -> Path:
     target = directory.with_name(f"{directory.name}-damaged-{seed}")
     shutil.copytree(directory, target)
     log = sorted((target / "orders-none-0").glob("*.log"))[0]
-    raw = bytearray(log.read_bytes())
-    at = chance.randrange(len(raw) // 4, len(raw) // 2)
-    raw[at] ^= 1 << chance.randrange(8)
-    log.write_bytes(raw)
+    size = log.stat().st_size
+    flip(log, chance.randrange(size // 4, size // 2), chance.randrange(8))
     index = sorted((target / "users-0").glob("*.index"))[0]
-    lies = bytearray(index.read_bytes())
+    lies = index.read_bytes()
     entry = 8 * chance.randrange(2, len(lies) // 8 - 1)
     position = int.from_bytes(lies[entry + 4 : entry + 8], "big") + chance.randrange(1, 50)
-    lies[entry + 4 : entry + 8] = position.to_bytes(4, "big")
-    index.write_bytes(lies)
+    put(index, entry + 4, position.to_bytes(4, "big"))
     return target

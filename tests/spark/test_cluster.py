@@ -29,8 +29,8 @@ from tests.kafka.librdkafka import wait_until
 from tests.log_dirs import read_tree
 from tests.places import ROOT
 from tests.spark.fleet import damage, write_fleet
+from tests.spark.lakes import tables
 from tests.spark.matrix import DEEP, NOW, answers, commands, verified, without_free_space
-from tests.spark.test_pipeline import tables
 
 MASTER = "local-cluster[2,1,1024]"
 QUERY = "SELECT topic, count(*) AS n FROM batches GROUP BY topic ORDER BY topic"

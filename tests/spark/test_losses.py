@@ -25,6 +25,7 @@ from kafkatool.spark.schemas import TYPES, Granularity
 from kafkatool.spark.source import KafkaLogSource
 from kafkatool.spark.workers import SparkWorkers, run_packs
 from tests.cli import run
+from tests.mutations import flip
 
 SCHEMA = StructType([StructField("offset", LongType()), StructField("error", StringType())])
 HOST = f"host {socket.gethostname()}"
@@ -55,11 +56,8 @@ def cut(log: Path, share: float) -> None:
     os.truncate(log, int(log.stat().st_size * share))
 
 
-def flip(log: Path) -> None:
-    """One bit, in the middle."""
-    raw = bytearray(log.read_bytes())
-    raw[len(raw) // 2] ^= 4
-    log.write_bytes(raw)
+def flip_the_middle(log: Path) -> None:
+    flip(log, log.stat().st_size // 2, 2)
 
 
 # --- paths that a task does not see -----------------------------------------------------------------------
@@ -196,7 +194,7 @@ def test_a_lake_that_is_not_mounted_is_no_log_that_is_gone(users: Path) -> None:
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
 def test_damage_is_an_error_nothing_or_a_row(users: Path, granularity: Granularity) -> None:
-    flip(logs_in(users)[0])
+    flip_the_middle(logs_in(users)[0])
     stretches = planned(users)
     with pytest.raises(DamageMet, match="onDamage=skip") as met:
         read(stretches, granularity)
@@ -302,7 +300,7 @@ def test_a_stream_fails_at_damage_and_waits_at_a_torn_tail(users: Path) -> None:
     first, last = logs_in(users)[0], logs_in(users)[-1]
     whole, tail = first.read_bytes(), last.read_bytes()
     last.write_bytes(tail[: len(tail) - 30])
-    flip(first)
+    flip_the_middle(first)
     with pytest.raises(DamageMet, match="bad_crc"):
         take(users.parent, {})
     skipped = take(users.parent, {}, onDamage="skip")[1]

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kafkatool.engine.files import object_storage
-from tests.cli import run
-from tests.spark.test_pipeline import NOW, audit, tables
+from tests.cli import rows_of, run
+from tests.spark.lakes import audit, tables
+from tests.spark.matrix import NOW
 
 
 @pytest.fixture(scope="session")
@@ -27,23 +28,18 @@ def bucket(s3: None, damaged: Path) -> str:
     return "s3://brokers/one/data"
 
 
-def lines(*arguments: object) -> list[dict[str, Any]]:
-    done = run(*map(str, arguments))
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 @pytest.mark.parametrize("words", [["verify", "--deep"], ["stats", "--by", "file", "--now", NOW]])
 def test_a_command_says_the_same_of_a_copy(spark: Any, bucket: str, damaged: Path, words: list[str]) -> None:
     for more in ([], ["--spark", "local[2]"]):
-        here = lines(*words, *more, "--format", "ndjson", damaged)
-        there = lines(*words, *more, "--format", "ndjson", bucket)
+        here = rows_of(*words, *more, damaged)
+        there = rows_of(*words, *more, bucket)
         text = json.dumps(there).replace(bucket, str(damaged))
         assert json.loads(text) == here
 
 
 def test_records_come_from_there(spark: Any, bucket: str, damaged: Path) -> None:
     query = "SELECT topic, count(*) AS n, max(offset) AS last FROM records GROUP BY topic ORDER BY topic"
-    here, there = (lines("sql", "--format", "ndjson", query, path) for path in (damaged, bucket))
+    here, there = (rows_of("sql", query, path) for path in (damaged, bucket))
     assert there == here
     assert here
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -10,25 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.audit.arrow_tables import TABLES, read_table
 from tests.cli import Run, run
-
-NOW = "2030-01-01T00:00:00Z"
-
-
-def tables(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """All rows of the current run, in an order that never varies."""
-    found = {}
-    for name in TABLES:
-        rows = read_table(str(lake / "current"), name).to_pylist()
-        for row in rows:
-            row.pop("verified_at_ms", None)  # when it was read, by the clock
-        found[name] = sorted(rows, key=lambda row: [str(value) for value in row.values()])
-    return found
-
-
-def audit(lake: Path, *roots: object) -> Run:
-    return run("pipeline", "run", "--spark", "local[2]", "--now", NOW, "--out", str(lake), *map(str, roots))
+from tests.spark.lakes import audit, tables
+from tests.spark.matrix import NOW
 
 
 def collect(part: Path, *roots: object) -> Run:
@@ -64,8 +47,7 @@ def test_the_tables_hold_what_the_other_commands_say(lake: Path, damaged: Path) 
         assert sum(one["records_count"] for one in same) == row["records"]
     users = next(row for row in found["topics"] if (row["root"], row["topic"]) == ("a", "users"))
     assert users["compaction_removed_records"] > 0
-    told = run("retention", "--at", NOW, "--format", "ndjson", str(damaged)).stdout.splitlines()
-    verdicts = [row for row in map(json.loads, told) if row["kind"] == "verdict"]
+    verdicts = run("retention", "--at", NOW, "--format", "ndjson", damaged).of("verdict")
     keys = ("topic", "partition", "segment")
     expected = {tuple(row[key] for key in keys): (row["verdict"], row["rule"]) for row in verdicts}
     for row in found["segments"]:

@@ -220,7 +220,7 @@ def test_ordinary_questions_are_answered(spark: Any, good: Path) -> None:
     ):
         done = run("sql", "--format", "ndjson", query, str(good / "payments-0"))
         assert done.exit_code == 0, done.stderr
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        rows = done.rows
         assert rows, query
         if "|>" in query:
             assert {"topic", "key", "timestamp", "below_log_start"} <= set(rows[0])  # named by none

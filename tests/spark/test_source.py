@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import pytest
 from kafkatool.engine.files.source import Guest
 from kafkatool.spark.planning import Wanted, find_subjects, plan
 from kafkatool.spark.schemas import TYPES, Granularity
-from tests.cli import run
+from tests.cli import rows_of
 
 
 @pytest.fixture
@@ -41,15 +40,11 @@ def rows(frame: Any, *order: str) -> list[dict[str, Any]]:
     )
 
 
-def ndjson(*arguments: object) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run(*map(str, arguments)).stdout.splitlines()]
-
-
 @pytest.mark.parametrize("split_bytes", [150_000, 1 << 30])
 def test_batches_are_those_of_dump_log(logs: Any, damaged: Path, split_bytes: int) -> None:
     for name in ("orders-none-0", "users-0"):
         partition = damaged / name
-        told = ndjson("dump-log", "--format", "ndjson", *sorted(partition.glob("*.log")))
+        told = rows_of("dump-log", *sorted(partition.glob("*.log")))
         expected = [row for row in told if row["kind"] == "batch" and row["is_valid"]]
         frame = logs("batches", partition, splitBytes=split_bytes, onDamage="rows")
         found = rows(frame, "segment", "position")
@@ -67,7 +62,7 @@ def test_records_are_those_of_cat(logs: Any, damaged: Path, split_bytes: int) ->
     for words, options in ((["cat"], {}), (["cat", "--all"], {"all": "true"})):
         options["onDamage"] = "skip"
         for name in ("payments-0", "orders-none-0"):
-            told = ndjson(*words, "--format", "ndjson", "--bytes", "hex", damaged / name)
+            told = rows_of(*words, "--bytes", "hex", damaged / name)
             found = rows(logs("records", damaged / name, splitBytes=split_bytes, **options), "offset")
             assert [row["offset"] for row in found] == [row["offset"] for row in told]
             for row, other in zip(found, told, strict=True):
@@ -86,7 +81,7 @@ def test_records_are_those_of_cat(logs: Any, damaged: Path, split_bytes: int) ->
 def test_segments_are_those_of_stats(logs: Any, damaged: Path) -> None:
     told = {
         row["file"]: row
-        for row in ndjson("stats", "--by", "file", "--format", "ndjson", damaged)
+        for row in rows_of("stats", "--by", "file", damaged)
         if row["kind"] == "stats" and row["by"] == "file"
     }
     found = rows(logs("segments", damaged, onDamage="rows"), "file")
@@ -243,6 +238,6 @@ def test_a_stream_gives_every_committed_record_once(
     take()
     keys = ("topic", "partition", "offset")
     found = sorted(tuple(row) for row in spark.read.parquet(str(target)).select(*keys).collect())
-    told = [tuple(row[key] for key in keys) for row in ndjson("cat", "--format", "ndjson", source)]
+    told = [tuple(row[key] for key in keys) for row in rows_of("cat", source)]
     assert found == sorted(told)
     assert len({key[:2] for key in found}) == 3

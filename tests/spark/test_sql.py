@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafkatool.spark.schemas import Granularity
-from tests.cli import run
+from tests.cli import rows_of, run
 
 
 def test_all_messages_of_a_customer_in_one_line(spark: Any, good: Path) -> None:
@@ -19,9 +19,8 @@ def test_all_messages_of_a_customer_in_one_line(spark: Any, good: Path) -> None:
     )
     done = run("sql", "--format", "ndjson", query, str(good))
     assert done.exit_code == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    told = run("cat", "--format", "ndjson", *map(str, sorted(good.glob("orders-zstd-*"))))
-    records = [json.loads(line) for line in told.stdout.splitlines()]
+    found = done.rows
+    records = rows_of("cat", *sorted(good.glob("orders-zstd-*")))
     expected = [
         (row["partition"], row["offset"])
         for row in records

@@ -14,15 +14,15 @@ import pytest
 
 from kafkatool.engine.bench import place as bench_place
 from kafkatool.engine.bench.compare import compare
-from tests.cli import run
-from tests.engine.cache.test_residents import LockedByAnother
+from tests.cli import of_kind, parse_rows, rows_of, run
 from tests.kafka.librdkafka import wait_until
+from tests.log_dirs import locked
 
 QUICK = ("--on-live-volume", "--no-limits", "--format", "ndjson")
 
 
 def _metrics(output: bytes) -> dict[str, float]:
-    return {row["name"]: row["value"] for row in map(json.loads, output.splitlines())}
+    return {row["name"]: row["value"] for row in parse_rows(output)}
 
 
 def test_append_measures_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -46,13 +46,8 @@ def test_what_append_wrote_passes_every_check_and_has_every_key(tmp_path: Path, 
     assert run("bench", "append", *QUICK, *options, "--keep", str(tmp_path)).exit_code == 0
     checked = run("verify", "--deep", str(tmp_path / "bench-0"))
     assert checked.exit_code == 0, checked.stdout
-    (row,) = (
-        json.loads(line)
-        for line in run(
-            "stats", "--deep", "--format", "ndjson", str(tmp_path / "bench-0")
-        ).stdout.splitlines()
-        if b'"kind":"stats"' in line and b'"by":"total"' in line
-    )
+    counted = of_kind(rows_of("stats", "--deep", tmp_path / "bench-0"), "stats")
+    (row,) = (row for row in counted if row["by"] == "total")
     assert row["records"] == 20_000
     assert row["keys"] == pytest.approx(20_000, rel=0.02)
 
@@ -132,7 +127,7 @@ def test_a_directory_with_other_data_is_refused(tmp_path: Path) -> None:
 def test_a_volume_with_a_broker_on_it_is_refused(tmp_path: Path) -> None:
     log_dir = tmp_path / "logs"
     log_dir.mkdir()
-    with LockedByAnother(log_dir):
+    with locked(log_dir):
         done = run("bench", "append", "--no-limits", "--num-records", "10", str(tmp_path / "b"))
     assert done.exit_code == 5
     assert b"--on-live-volume" in done.stderr
@@ -218,7 +213,7 @@ def _result(tmp_path: Path, name: str, samples: list[float], **settings: Any) ->
 def test_only_what_is_beyond_noise_has_changed(tmp_path: Path, after: list[float], verdict: str) -> None:
     one = _result(tmp_path, "a.json", [100.0, 101.0, 99.0])
     done = run("bench", "compare", "--format", "ndjson", one, _result(tmp_path, "b.json", after))
-    (row,) = map(json.loads, done.stdout.splitlines())
+    (row,) = done.rows
     assert row["verdict"] == verdict
 
 

@@ -10,15 +10,15 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from kafkatool.commands.rows.cache import ALL, COLD, DIRTY, MOST, SOME, strip
 from kafkatool.engine.files.residency import Cell
-from tests.cli import run
+from tests.cli import parse_rows, rows_of, run
 from tests.engine.cold import evict_or_skip, resident_pages
 from tests.terminals import is_readable
 from tests.transcripts import prepare
@@ -35,9 +35,7 @@ def sample(tmp_path: Path) -> Path:
     return tmp_path / "sample"
 
 
-def _rows(*arguments: str) -> list[dict[str, Any]]:
-    done = run("cache-map", "--format", "ndjson", *arguments)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+_rows = partial(rows_of, "cache-map")
 
 
 def test_a_table_says_how_much_and_what_it_means(sample: Path) -> None:
@@ -156,7 +154,7 @@ def test_a_stranger_is_told_that_he_is_not_told(sample: Path) -> None:
     with os.fdopen(read_out) as told:
         exit_code, stdout, stderr = json.loads(told.read())
     os.waitpid(child, 0)
-    rows = [json.loads(line) for line in stdout.splitlines()]
+    rows = parse_rows(stdout)
     filled = [row for row in rows if row["size"]]
     assert filled
     # Since Linux 6.14 or so cachestat refuses too; before, it told everybody the truth.

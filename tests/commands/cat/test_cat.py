@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,22 +16,20 @@ import pytest
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.cli import run
+from tests.cli import KAFKATOOL, parse_rows, rows_of, run
 from tests.engine.compaction_logs import CleanLog
-from tests.engine.records.test_decoder_process import UPPER, command
-from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
+from tests.engine.decoders import UPPER, command
+from tests.engine.transaction_logs import LogMaker, set_limits, write_logs
 from tests.failing_disk import failing_disk
 from tests.fixtures_of_logs import LOG_DIRECTORIES
 from tests.logs import LOG, batches
-
-KAFKATOOL = [sys.executable, "-m", "kafkatool"]
 
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     """Offsets 0 to 9: aborted 1, open 7; 0 is below the log start, 9 above the high watermark."""
     log = LogMaker().plain().txn(1).plain(2).abort(1).txn(1).commit(1).txn(2).plain().plain()
-    return write_log_dir(tmp_path, {0: bytes(log.data)}, high_watermark=9, log_start=1)
+    return write_logs(tmp_path, {0: bytes(log.data)}, high_watermark=9, log_start=1)
 
 
 @pytest.mark.parametrize("begin", [0, 3])
@@ -50,7 +47,7 @@ def test_a_marker_in_a_compacted_log_has_one_fate_wherever_reading_begins(tmp_pa
     ]
     assert [one.exit_code for one in done] == [0, 0], done
     for rows in (done[0].stdout, part.read_bytes()):
-        found = {row["offset"]: row["txn"] for row in map(json.loads, rows.splitlines())}
+        found = {row["offset"]: row["txn"] for row in parse_rows(rows)}
         assert found == {offset: fate for offset, fate in wanted.items() if offset >= begin}
 
 
@@ -71,7 +68,7 @@ def test_by_default_it_prints_what_a_consumer_of_committed_records_gets(partitio
 
 def test_all_prints_the_whole_log_with_what_is_known_of_it(partition: Path) -> None:
     done = run("cat", "--all", "--format", "ndjson", str(partition))
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = done.rows
     assert done.stderr == b""
     assert [row["offset"] for row in rows] == list(range(10))
     assert [row["txn"] for row in rows] == [
@@ -83,9 +80,8 @@ def test_all_prints_the_whole_log_with_what_is_known_of_it(partition: Path) -> N
 
 
 def test_rows_are_those_of_dump_log_with_more_keys(partition: Path) -> None:
-    shown = printed("--all", "--format", "ndjson", partition)
-    dumped = run("dump-log", "--format", "ndjson", "--print-data-log", str(partition)).stdout.splitlines()
-    for ours, theirs in zip(map(json.loads, shown), map(json.loads, dumped), strict=True):
+    shown = rows_of("cat", "--all", partition, codes=[0, 4])
+    for ours, theirs in zip(shown, rows_of("dump-log", "--print-data-log", partition), strict=True):
         theirs.pop("decoded", None)
         assert theirs.items() <= ours.items()
 
@@ -99,7 +95,7 @@ def test_the_high_watermark_can_be_chosen(partition: Path) -> None:
 
 
 def test_without_a_checkpoint_it_is_said_that_the_end_counts(tmp_path: Path) -> None:
-    partition = write_log_dir(tmp_path, {0: bytes(LogMaker().plain().data)})
+    partition = write_logs(tmp_path, {0: bytes(LogMaker().plain().data)})
     assert b"orders-0: no high watermark on this disk: read to the end" in run("cat", str(partition)).stderr
     assert run("cat", "-q", str(partition)).stderr == b""
 
@@ -131,7 +127,7 @@ def test_a_template_and_a_format_exclude_each_other(partition: Path) -> None:
 
 def test_null_is_empty_unless_it_is_to_be_seen(tmp_path: Path) -> None:
     records = [NewRecord(None, None, 1, [(b"a", b"1"), (b"b", None)]), NewRecord(b"", b"", 2)]
-    partition = write_log_dir(tmp_path, {0: write_batch(records)})
+    partition = write_logs(tmp_path, {0: write_batch(records)})
     assert run("cat", str(partition)).stdout == b"\n\n"
     assert run("cat", "-Z", str(partition)).stdout == b"NULL\n\n"
     shown = run("cat", "-Z", "-f", "%k|%s|%K|%S|%h\\n", str(partition)).stdout
@@ -145,20 +141,20 @@ def test_payloads_are_written_as_hex_or_base64_if_asked(partition: Path) -> None
 
 def test_payloads_are_bytes_and_stay_as_they_are(tmp_path: Path) -> None:
     values = [b"\x00\xff", b"", b"two\nlines", b"x" * 3_000_000]
-    partition = write_log_dir(tmp_path, {0: write_batch([NewRecord(None, one, 1) for one in values])})
+    partition = write_logs(tmp_path, {0: write_batch([NewRecord(None, one, 1) for one in values])})
     assert run("cat", str(partition)).stdout == b"".join(one + b"\n" for one in values)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_every_codec_is_read(tmp_path: Path, codec: Codec) -> None:
     data = b"".join(batches(40, per_batch=50, codec=codec))
-    partition = write_log_dir(tmp_path, {0: data})
+    partition = write_logs(tmp_path, {0: data})
     assert printed(partition) == [f"value {offset}" for offset in range(2000)]
 
 
 def test_old_formats_are_read(tmp_path: Path) -> None:
     data = write_message(0, b"a", b"one", magic=0) + write_message(1, None, b"two", timestamp_ms=5)
-    partition = write_log_dir(tmp_path, {0: data})
+    partition = write_logs(tmp_path, {0: data})
     assert printed("-f", "%o %T %k %s %S\\n", partition) == ["0 -1 a one 3", "1 5  two 3"]
     row = json.loads(printed("--format", "ndjson", partition)[0])
     assert (row["timestamp_type"], row["sequence"], row["producer_id"]) == ("NoTimestampType", None, None)
@@ -172,7 +168,7 @@ def plain(tmp_path: Path) -> Path:
     """Three segments of ten batches of three records; keys k0 to k4, a second apart."""
     made = batches(30)
     logs = {at * 3: b"".join(made[at : at + 10]) for at in (0, 10, 20)}
-    return write_log_dir(tmp_path, logs)
+    return write_logs(tmp_path, logs)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,7 @@ def test_ranges_and_filters_choose(plain: Path, options: list[str], offsets: Ite
 def test_headers_producers_and_control_choose(tmp_path: Path) -> None:
     log = LogMaker().txn(7).commit(7).txn(8).commit(8)
     log.data += write_batch([NewRecord(b"k", b"h", 1, [(b"a", b"b")])], base_offset=4)
-    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    partition = write_logs(tmp_path, {0: bytes(log.data)})
     assert printed("--producer-id", "8", partition) == ["v2"]
     assert printed("--header", "a", partition) == printed("--header", "a=b", partition) == ["h"]
     assert printed("--control", "only", "-f", "%o\\n", partition) == ["1", "3"]
@@ -215,13 +211,13 @@ def test_nothing_that_matches_is_2(plain: Path) -> None:
 
 def test_one_segment_knows_of_the_markers_behind_it(tmp_path: Path) -> None:
     first, second = LogMaker().txn(1).plain(), LogMaker(offset=2).abort(1)
-    partition = write_log_dir(tmp_path, {0: bytes(first.data), 2: bytes(second.data)})
+    partition = write_logs(tmp_path, {0: bytes(first.data), 2: bytes(second.data)})
     assert printed(partition / f"{0:020d}.log") == ["v1"]
 
 
 def test_a_whole_log_directory_is_read_partition_by_partition(tmp_path: Path) -> None:
     for number in (1, 0):
-        write_log_dir(tmp_path, {0: bytes(LogMaker().plain().data)}, name=f"t-{number}")
+        write_logs(tmp_path, {0: bytes(LogMaker().plain().data)}, name=f"t-{number}")
     set_limits(tmp_path, 1, name="t-0")
     assert printed("-f", "%t %p %o\\n", tmp_path) == ["t 0 0", "t 1 0"]
 
@@ -232,7 +228,7 @@ def test_a_whole_log_directory_is_read_partition_by_partition(tmp_path: Path) ->
 def test_damage_is_said_and_the_walk_goes_on(tmp_path: Path) -> None:
     log = LogMaker().plain().plain().plain()
     log.data[log.positions[1] + 65] ^= 1
-    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    partition = write_logs(tmp_path, {0: bytes(log.data)})
     done = run("cat", str(partition))
     assert (done.exit_code, done.stdout) == (4, b"v0\nv2\n")
     assert b"bad_crc" in done.stderr
@@ -242,7 +238,7 @@ def test_damage_is_said_and_the_walk_goes_on(tmp_path: Path) -> None:
 def test_what_is_lost_with_a_marker_is_told(tmp_path: Path) -> None:
     log = LogMaker().txn(1).commit(1).plain()
     log.data[log.positions[1] + 65] ^= 1
-    done = run("cat", str(write_log_dir(tmp_path, {0: bytes(log.data)})))
+    done = run("cat", str(write_logs(tmp_path, {0: bytes(log.data)})))
     assert (done.exit_code, done.stdout) == (4, b"v2\n")
     assert b"hidden: 1 unknown, as the damage may hold the end of their transactions" in done.stderr
 
@@ -253,7 +249,7 @@ def test_a_batch_whose_records_are_garbage_is_left_out(tmp_path: Path) -> None:
     log = LogMaker().plain()
     bad = seal(read_header(batches(2)[1])._replace(base_offset=1, records_count=3), b"\xff" * 40)
     log.data += bad + write_batch([NewRecord(None, b"last", 1)], base_offset=5)
-    done = run("cat", str(write_log_dir(tmp_path, {0: bytes(log.data)})))
+    done = run("cat", str(write_logs(tmp_path, {0: bytes(log.data)})))
     assert (done.exit_code, done.stdout) == (4, b"v0\nlast\n")
     assert b"bad_record" in done.stderr
 
@@ -261,7 +257,7 @@ def test_a_batch_whose_records_are_garbage_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", range(0, 400, 7))
 def test_a_log_that_is_cut_anywhere_prints_a_prefix(tmp_path: Path, cut: int) -> None:
     data = b"".join(batches(5))
-    partition = write_log_dir(tmp_path, {0: data[:cut]})
+    partition = write_logs(tmp_path, {0: data[:cut]})
     shown = printed(partition)
     assert shown == [f"value {offset}" for offset in range(15)][: len(shown)]
 
@@ -271,8 +267,8 @@ def test_every_log_of_a_broker_gives_the_records_that_dump_log_shows(directory: 
     shown = run("cat", "--all", "--format", "ndjson", "--bytes", "hex", str(directory))
     live = [str(path) for path in sorted(directory.glob("*.log"))]
     dumped = run("dump-log", "--format", "ndjson", "--print-data-log", "--bytes", "hex", *live)
-    theirs = [json.loads(line) for line in dumped.stdout.splitlines()]
-    ours = [json.loads(line) for line in shown.stdout.splitlines()]
+    theirs = dumped.rows
+    ours = shown.rows
     assert shown.exit_code == dumped.exit_code
     rows = [row for row in theirs if row["kind"] == "record"]
     assert len(rows) == len(ours)
@@ -380,22 +376,22 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
 
 def test_following_prints_what_comes_waits_for_markers_and_ends_with_130(tmp_path: Path) -> None:
     log = LogMaker().plain().txn(1)
-    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    partition = write_logs(tmp_path, {0: bytes(log.data)})
     with Follower(partition) as follower:
         follower.until(b"v0\n")
         log.plain().commit(1)
-        write_log_dir(tmp_path, {0: bytes(log.data)})
+        write_logs(tmp_path, {0: bytes(log.data)})
         follower.until(b"v0\nv1\nv2\n")
-        write_log_dir(tmp_path, {4: bytes(LogMaker(offset=4).plain(2).data)})
+        write_logs(tmp_path, {4: bytes(LogMaker(offset=4).plain(2).data)})
         follower.until(b"v0\nv1\nv2\nv4\nv5\n")
         assert follower.interrupt() == 130
 
 
 def test_following_goes_on_when_old_segments_are_deleted(tmp_path: Path) -> None:
-    partition = write_log_dir(tmp_path, {0: bytes(LogMaker().plain(2).data)})
+    partition = write_logs(tmp_path, {0: bytes(LogMaker().plain(2).data)})
     with Follower("--tail", "1", partition) as follower:
         follower.until(b"v1\n")
-        write_log_dir(tmp_path, {2: bytes(LogMaker(offset=2).plain().data)})
+        write_logs(tmp_path, {2: bytes(LogMaker(offset=2).plain().data)})
         (partition / f"{0:020d}.log").unlink()
         follower.until(b"v1\nv2\n")
         assert follower.seen == b"v1\nv2\n"
@@ -404,11 +400,11 @@ def test_following_goes_on_when_old_segments_are_deleted(tmp_path: Path) -> None
 
 def test_a_limit_ends_following(tmp_path: Path) -> None:
     log = LogMaker().plain().plain()
-    partition = write_log_dir(tmp_path, {0: bytes(log.data)})
+    partition = write_logs(tmp_path, {0: bytes(log.data)})
     with Follower("--limit", "3", "--tail", "1", partition) as follower:
         follower.until(b"v1\n")
         log.plain(5)
-        write_log_dir(tmp_path, {0: bytes(log.data)})
+        write_logs(tmp_path, {0: bytes(log.data)})
         follower.until(b"v1\nv2\nv3\n")
         assert follower.process.wait(60) == 0
 

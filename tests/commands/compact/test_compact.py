@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -10,18 +9,12 @@ from typing import Any, cast
 import pytest
 
 from tests.cli import Run, run
+from tests.commands.sure_options import CERTAIN, COMPACT
 from tests.engine.compaction_logs import CleanLog
 from tests.engine.transaction_logs import set_limits
 from tests.engine.transaction_states import state, write_all_states, write_states
 from tests.log_dirs import locked, read_tree
-
-COMPACT = ("--set", "cleanup.policy=compact")
-CERTAIN = (
-    *COMPACT,
-    *("--set", "delete.retention.ms=1000", "--set", "min.compaction.lag.ms=0"),
-    *("--set", "segment.bytes=1048576", "--set", "segment.index.bytes=10485760"),
-    *("--set", "index.interval.bytes=4096"),
-)
+from tests.mutations import flip, put
 
 
 @pytest.fixture
@@ -41,7 +34,7 @@ def log(tmp_path: Path) -> CleanLog:
 def told(done: Run, exit_code: int = 0) -> list[dict[str, Any]]:
     """All rows but those of settings."""
     assert done.exit_code == exit_code, done.stderr
-    return [row for line in done.stdout.splitlines() if (row := json.loads(line))["kind"] != "setting"]
+    return [row for row in done.rows if row["kind"] != "setting"]
 
 
 def test_a_pass_tells_its_range_and_what_it_removes(log: CleanLog) -> None:
@@ -268,9 +261,7 @@ def test_a_topic_that_is_not_compacted_is_left_alone(log: CleanLog) -> None:
 
 def test_where_the_cleaner_would_give_up_is_told(log: CleanLog) -> None:
     path = log.directory / f"{6:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[8:12] = (1 << 30).to_bytes(4, "big")
-    path.write_bytes(data)
+    put(path, 8, (1 << 30).to_bytes(4, "big"))
     done = run("compact", *COMPACT, str(log.directory))
     assert done.exit_code == 4
     assert f"{path} at byte 0: ".encode() in done.stderr
@@ -281,9 +272,7 @@ def test_a_wrong_checksum_is_told_as_what_a_cleaner_walks_over_and_never_written
     log: CleanLog, tmp_path: Path
 ) -> None:
     path = log.directory / f"{6:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[-2] ^= 1
-    path.write_bytes(data)
+    flip(path, -2)
     set_limits(log.directory.parent, 20, name="users-0")
     before = read_tree(log.directory)
     done = run("compact", "--format", "ndjson", *CERTAIN, str(log.directory))
@@ -313,7 +302,7 @@ def test_every_value_is_told_with_where_it_comes_from(log: CleanLog, tmp_path: P
     server.write_text(f"log.dirs={log.directory.parent}\nlog.cleaner.threads=2\nlog.segment.bytes=2097152\n")
     words = ("--config", str(server), *COMPACT, "--at", "2000")
     done = run("compact", "--format", "ndjson", *words, str(log.directory))
-    rows = [row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == "setting"]
+    rows = done.of("setting")
     origins = {row["name"]: (row["value"], row["origin"]) for row in rows}
     assert origins["cleanup.policy"] == ("compact", "--set")
     assert origins["segment.bytes"] == ("2097152", "server.properties")

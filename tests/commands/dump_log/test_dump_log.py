@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
-import json
-import multiprocessing
 import os
 import shlex
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,8 @@ from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
-from tests.cli import run
+from tests.cli import parse_rows, rows_of, run
+from tests.log_dirs import locked
 from tests.logs import LOG, TIME, batches, write_log
 from tests.places import FIXTURES
 
@@ -38,9 +37,7 @@ def partition(tmp_path: Path) -> Path:
     return directory
 
 
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    result = run("dump-log", "--format", "ndjson", *map(str, arguments))
-    return [json.loads(line) for line in result.stdout.splitlines()]
+rows = partial(rows_of, "dump-log")
 
 
 def offsets(*arguments: object) -> list[int]:
@@ -223,7 +220,7 @@ def test_a_batch_that_inflates_to_gigabytes_takes_little_memory(tmp_path: Path, 
         done = subprocess.run([*limited, *command, str(path)], capture_output=True, text=True, check=False)
         assert done.returncode == 4, done.stderr
         assert "too_large" in done.stdout + done.stderr
-        assert json.loads(done.stdout.splitlines()[-1])["offset"] == 1
+        assert parse_rows(done.stdout)[-1]["offset"] == 1
 
 
 def bomb(codec: Codec) -> bytes:
@@ -267,29 +264,14 @@ def test_set_aside_logs_are_logs_when_named_as_paths_but_unknown_to_kafka(partit
     assert kafka.exit_code == 2, "nothing of it was read"
 
 
-def hold_lock(path: str, ready: Any, done: Any) -> None:
-    with open(path, "w") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        ready.set()
-        done.wait(30)
-
-
 def test_a_torn_tail_under_a_brokers_lock_is_in_flight_and_no_damage(tmp_path: Path) -> None:
     path = write_log(tmp_path / "t-0", batches(1)[0] + batches(1)[0][:40])
     (tmp_path / ".lock").touch()
     assert run("dump-log", str(path)).exit_code == 4
-    context = multiprocessing.get_context("fork")
-    ready, done = context.Event(), context.Event()
-    holder = context.Process(target=hold_lock, args=(str(tmp_path / ".lock"), ready, done))
-    holder.start()
-    assert ready.wait(30)
-    try:
+    with locked(tmp_path):
         result = run("dump-log", "--format", "ndjson", str(path))
-    finally:
-        done.set()
-        holder.join()
     assert result.exit_code == 0
-    (last,) = [json.loads(line) for line in result.stdout.splitlines() if b'"damage"' in line]
+    (last,) = result.of("damage")
     assert (last["class"], last["severity"]) == ("in_flight", "note")
 
 
@@ -342,7 +324,7 @@ def test_metadata_is_decoded_and_its_secrets_can_be_hidden() -> None:
     shown = run("dump-log", "--format", "ndjson", "--print-data-log", str(log))
     hidden = run("dump-log", "--format", "ndjson", "--print-data-log", "--redact", str(log))
     text = run("dump-log", "--cluster-metadata-decoder", "--redact", str(log))
-    found = [json.loads(line) for line in shown.stdout.splitlines()]
+    found = shown.rows
     scram = [row for row in found if row["decoded"]["type"] == "UserScramCredentialRecord"]
     assert scram
     secret = scram[0]["decoded"]["value"]["storedKey"].encode()

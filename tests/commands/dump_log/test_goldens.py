@@ -8,11 +8,7 @@ from itertools import groupby
 import pytest
 
 from kafkatool.format.release import Release
-from tests.cli import run
-from tests.goldens import Golden, load_goldens, mask_identities
-
-DIR = "@DIR@"
-
+from tests.goldens import Golden, check_golden, load_goldens
 
 ALWAYS = (Release.V3_9, Release.V4_3)
 """The oldest and the newest. Most texts of those between are theirs: of them every fourth is always read."""
@@ -35,24 +31,7 @@ def cases() -> Iterator[object]:
 @pytest.mark.parametrize("goldens", list(cases()))
 def test_text_equals_kafkas_for_every_file_mode_and_release(goldens: list[Golden]) -> None:
     for golden in goldens:
-        check(golden)
-
-
-def check(golden: Golden) -> None:
-    place = str(golden.case)
-    arguments = [word.replace(DIR, place) for word in golden.args]
-    label = Release.parse(golden.release).label
-    ours = run("dump-log", "--compat", label, *arguments)
-    text = mask_identities(ours.stdout.decode().replace(place, DIR))
-    talk = "\n".join(line.decode() for line in ours.kafka_stderr).replace(place, DIR)
-    if golden.threw:
-        assert text.startswith(golden.stdout), golden.id
-        return
-    assert text == golden.stdout, golden.id
-    ours_told, theirs_told = talk.split("\n"), golden.stderr.strip("\n").split("\n")
-    if any("," in word for word in golden.args):  # Kafka keeps the reports of several files in no order
-        ours_told, theirs_told = sorted(ours_told), sorted(theirs_told)
-    assert ours_told == theirs_told, golden.id
+        check_golden(golden)
 
 
 def test_there_are_goldens_of_every_release() -> None:

@@ -23,8 +23,8 @@ from kafkatool.engine.records.export_output import MANIFEST
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
-from tests.cli import run
-from tests.engine.transaction_logs import LogMaker, set_limits, write_log_dir
+from tests.cli import parse_rows, run
+from tests.engine.transaction_logs import LogMaker, set_limits, write_logs
 from tests.fixtures_of_logs import LOG_DIRECTORIES
 from tests.logs import batches, walk
 
@@ -91,7 +91,7 @@ def partition(tmp_path: Path) -> Path:
     first = LogMaker().plain().txn(1).abort(1).plain()
     second = LogMaker(offset=4).txn(1).commit(1).txn(2).plain()
     logs = {0: bytes(first.data), 4: bytes(second.data)}
-    return write_log_dir(tmp_path / "data", logs, high_watermark=8)
+    return write_logs(tmp_path / "data", logs, high_watermark=8)
 
 
 def test_every_format_holds_the_same(partition: Path, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_every_format_holds_the_same(partition: Path, tmp_path: Path) -> None:
     with pa.ipc.open_file(tmp_path / "out.arrow") as file:
         assert file.read_all().to_pylist() == rows
     texts = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
-    lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
+    lines = parse_rows((tmp_path / "out.ndjson").read_text())
     for row, text, line in zip(rows, texts, lines, strict=True):
         assert list(text) == COLUMNS
         for key in set(COLUMNS) - {"headers"}:
@@ -131,7 +131,7 @@ def test_nulls_headers_and_every_codec_come_back(tmp_path: Path, codec: Codec, f
         NewRecord(b"", None, 2),
         NewRecord(b"k" * 300, b"\x00\xff" * 500, -1, [(b"h" * 200, b"x" * 1000)] * 70),
     ] * 50
-    directory = write_log_dir(tmp_path / "data", {0: write_batch(records, codec=codec)})
+    directory = write_logs(tmp_path / "data", {0: write_batch(records, codec=codec)})
     out = tmp_path / f"out.{fmt}"
     export("--format", fmt, "-o", out, directory)
     rows = parquet_rows(out) if fmt == "parquet" else pa.ipc.open_file(out).read_all().to_pylist()
@@ -140,7 +140,7 @@ def test_nulls_headers_and_every_codec_come_back(tmp_path: Path, codec: Codec, f
 
 def test_old_formats_have_null_where_they_know_nothing(tmp_path: Path) -> None:
     data = write_message(0, b"a", None, magic=0) + write_message(1, None, b"two", timestamp_ms=5)
-    directory = write_log_dir(tmp_path / "data", {0: data})
+    directory = write_logs(tmp_path / "data", {0: data})
     export("-o", tmp_path / "out.parquet", directory)
     rows = parquet_rows(tmp_path / "out.parquet")
     assert rows == list(reference_rows(directory))
@@ -204,7 +204,7 @@ def test_a_list_that_cannot_be_read_is_no_list(partition: Path, tmp_path: Path) 
 def test_damage_is_told_again_when_a_segment_is_skipped(tmp_path: Path) -> None:
     log = LogMaker().plain().plain().plain()
     log.data[log.positions[1] + 65] ^= 1
-    partition = write_log_dir(tmp_path / "data", {0: bytes(log.data)})
+    partition = write_logs(tmp_path / "data", {0: bytes(log.data)})
     assert "bad_crc" in export("-o", tmp_path / "out", partition, code=4)
     said = export("-o", tmp_path / "out", partition, code=4)
     assert "was damaged when it was exported" in said
@@ -242,7 +242,7 @@ def test_what_a_kill_left_behind_is_overwritten(partition: Path, tmp_path: Path)
 
 
 def test_copies_of_one_partition_are_not_mixed(partition: Path, tmp_path: Path) -> None:
-    other = write_log_dir(tmp_path / "other", {0: bytes(LogMaker().plain().data)})
+    other = write_logs(tmp_path / "other", {0: bytes(LogMaker().plain().data)})
     assert "are both orders-0" in export("-o", tmp_path / "out", partition, other, code=2)
     export("-o", tmp_path / "out.parquet", partition, other)
     assert len(parquet_rows(tmp_path / "out.parquet")) == 4
@@ -271,7 +271,7 @@ def test_standard_output_is_for_cat(partition: Path) -> None:
 
 def test_the_name_of_a_file_says_its_format(partition: Path, tmp_path: Path) -> None:
     export("--output", tmp_path / "rows.jsonl", partition)
-    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["kind"] == "record"
+    assert parse_rows((tmp_path / "rows.jsonl").read_text())[0]["kind"] == "record"
     export("--output", tmp_path / "rows.feather", partition)
     assert pa.ipc.open_file(tmp_path / "rows.feather").read_all().num_rows > 0
     export("--format", "csv", "--output", tmp_path / "rows.parquet", partition, code=2)
@@ -303,7 +303,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, fmt: str) -> None:
     rows_in_batch, size = 150, 100 if fmt != "ndjson" else 2000
     records = [NewRecord(b"key-%d" % at, bytes([at]) * size, 1) for at in range(rows_in_batch)]
     count = (200 << 20) // (rows_in_batch * (size + 20))
-    path = write_log_dir(tmp_path / "data", {}) / f"{0:020d}.log"
+    path = write_logs(tmp_path / "data", {}) / f"{0:020d}.log"
     batch = write_batch(records)
     with path.open("wb") as file:
         for at in range(count):
@@ -320,7 +320,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, fmt: str) -> None:
 
 
 def test_the_rows_of_many_batches_come_back_in_order(tmp_path: Path) -> None:
-    directory = write_log_dir(tmp_path / "data", {0: b"".join(batches(9000, per_batch=20))})
+    directory = write_logs(tmp_path / "data", {0: b"".join(batches(9000, per_batch=20))})
     export("-o", tmp_path / "out.parquet", directory)
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["offset"].to_pylist() == list(range(180_000))

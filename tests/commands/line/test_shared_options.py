@@ -46,7 +46,7 @@ def test_a_file_of_settings_does_what_set_does(command: str, content: str, tmp_p
     given = ["--format", "ndjson", str(tmp_path / "data")]
 
     def sizes(*more: str) -> list[object]:
-        rows = map(json.loads, run(command, *more, *given).stdout.splitlines())
+        rows = run(command, *more, *given).rows
         return [row["size_after"] for row in rows if row["kind"] == "step" and row["file"].endswith("index")]
 
     assert sizes("--config", str(config)) == sizes("--set", "index.interval.bytes=1") != sizes()

@@ -14,9 +14,10 @@ from kafkatool.engine.audit.arrow_tables import read_table
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.cli import run
+from tests.cli import parse_rows, run
 from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.engine.partitions_to_verify import write_partition as write_sound_partition
+from tests.mutations import flip
 
 NOW_MS = START_MS + 3_600_000
 
@@ -49,13 +50,12 @@ def collect(part: Path, *roots: object) -> dict[str, Any]:
     words = ["--jobs", "1", "--format", "ndjson", "--now", str(NOW_MS), "-o", str(part), *map(str, roots)]
     done = run("pipeline", "collect", *words)
     assert done.exit_code in (0, 4), done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return done.rows[-1]
 
 
 def report(*lakes: Path) -> tuple[int, list[dict[str, Any]]]:
     done = run("pipeline", "report", "--format", "ndjson", *map(str, lakes))
-    return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
+    return done.exit_code, done.rows
 
 
 def by_topic(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -88,10 +88,7 @@ def test_a_report_of_two_runs_tells_growth_new_damage_and_what_is_gone(tmp_path:
     grown = sum(path.stat().st_size for path in (data / "growing-0").glob("*.log"))
     write_segment(data / "growing-0", 120, is_active=True)
     grown = sum(path.stat().st_size for path in (data / "growing-0").glob("*.log")) - grown
-    log = data / "hurt-0" / f"{0:020d}.log"
-    raw = bytearray(log.read_bytes())
-    raw[500] ^= 4
-    log.write_bytes(raw)
+    flip(data / "hurt-0" / f"{0:020d}.log", 500, 2)
     shutil.rmtree(data / "leaving-0")
     collect(tmp_path / "newer", f"a={data}")
     code, rows = report(tmp_path / "newer", tmp_path / "older")
@@ -117,9 +114,7 @@ def test_a_segment_whose_last_bytes_changed_is_read_again_though_size_and_time_a
     assert collect(lake, f"a={partition.parent}")["segments_read"] == 0
     log = partition / f"{0:020d}.log"
     before = log.stat()
-    raw = bytearray(log.read_bytes())
-    raw[-3] ^= 1
-    log.write_bytes(raw)
+    flip(log, -3)
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert collect(lake, f"a={partition.parent}")["segments_read"] == 1
     assert report(lake)[0] == 4
@@ -133,16 +128,14 @@ def test_rot_in_a_closed_segment_is_found_though_size_and_time_are_the_same(
     lake = tmp_path / "lake"
     assert collect(lake, f"a={log.parent.parent}")["segments_read"] == 3
     state = lake / "current" / "state.ndjson"
-    units = [json.loads(line) for line in state.read_text().splitlines()]
+    units = parse_rows(state.read_text())
     for segment in (segment for unit in units for segment in unit["segments"]):
         at_ms = segment.pop("verified_at_ms")
         if verified[0].isdigit():
             segment["verified_at_ms"] = at_ms - int(verified.split()[0]) * 86_400_000
     state.write_text("".join(f"{json.dumps(unit)}\n" for unit in units))
     before = log.stat()
-    raw = bytearray(log.read_bytes())
-    raw[100] ^= 1
-    log.write_bytes(raw)
+    flip(log, 100)
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     row = collect(lake, "--recheck-share", "0", "--recheck-older-than", "40d", f"a={log.parent.parent}")
     assert (row["segments_read"], report(lake)[0]) == (0, 0), "nobody asked for it"

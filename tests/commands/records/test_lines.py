@@ -14,8 +14,9 @@ from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_o
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
-from tests.engine.transaction_logs import GUEST, LogMaker, subject_of, write_log_dir
+from tests.engine.transaction_logs import LogMaker, subject_of, write_logs
 from tests.fixtures_of_logs import LOG_DIRECTORIES
+from tests.logs import GUEST
 
 
 def _compare(directory: Path, how: BytesFormat) -> int:
@@ -47,7 +48,7 @@ def test_odd_keys_values_and_headers_are_written_alike(tmp_path: Path, how: Byte
     log = LogMaker(bytearray(write_message(0, b"a", None, magic=0) + write_message(1, None, b"b")), 2)
     log.txn(3).abort(3).txn(4)
     log.data += write_batch(records, base_offset=log.offset, producer_id=9, producer_epoch=2, base_sequence=7)
-    directory = write_log_dir(tmp_path, {0: bytes(log.data)}, high_watermark=6, log_start=1)
+    directory = write_logs(tmp_path, {0: bytes(log.data)}, high_watermark=6, log_start=1)
     assert _compare(directory, how) == 5 + len(records)
 
 

@@ -6,9 +6,9 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from kafkatool.commands.report import cache as report_cache
 from kafkatool.commands.report import findings as report_findings
 from kafkatool.commands.report import sections as report_sections
 from tests.browser import Browser
-from tests.cli import run
+from tests.cli import of_kind, rows_of, run
 from tests.engine.cold import evict, resident_pages
 from tests.kafka.peers import require_program
 from tests.logs import batches, write_log
@@ -38,13 +38,7 @@ def _page(*arguments: str) -> str:
     return run("report", "-q", *NOW, "-o", "-", *arguments).stdout.decode()
 
 
-def _rows(*arguments: str) -> list[dict[str, Any]]:
-    done = run("report", "-q", *NOW, "--format", "ndjson", *arguments)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def _kind(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [row for row in rows if row["kind"] == kind]
+_rows = partial(rows_of, "report", "-q", *NOW)
 
 
 class _Tags(HTMLParser):
@@ -105,11 +99,9 @@ def test_a_sound_partition_is_called_sound(sample: Path) -> None:
 def test_findings_and_numbers_are_those_of_the_commands_it_stands_for(sample: Path) -> None:
     rows = _rows(str(sample / "orders-0"), str(sample / "clicks-0"), str(sample / "clicks-1"))
     paths = [str(sample / name) for name in ("orders-0", "clicks-0", "clicks-1")]
-    verified = run("verify", "--format", "ndjson", *paths).stdout.splitlines()
-    assert _kind(rows, "finding") == [one for one in map(json.loads, verified) if one["kind"] == "finding"]
-    counted = run("stats", *NOW, "--format", "ndjson", *paths).stdout.splitlines()
-    total = next(row for row in map(json.loads, counted) if row["kind"] == "stats" and row["by"] == "total")
-    mine = _kind(rows, "stats")[0]
+    assert of_kind(rows, "finding") == of_kind(rows_of("verify", *paths), "finding")
+    total = next(row for row in of_kind(rows_of("stats", *NOW, *paths), "stats") if row["by"] == "total")
+    mine = of_kind(rows, "stats")[0]
     told = {"damage_classes", "damaged_size", "damaged"}  # verify finds out more of damage
     assert {key: mine[key] for key in mine.keys() - told} == {key: total[key] for key in mine.keys() - told}
 
@@ -117,9 +109,9 @@ def test_findings_and_numbers_are_those_of_the_commands_it_stands_for(sample: Pa
 def test_retention_and_compaction_are_told_by_topic(sample: Path) -> None:
     options = ("--set", "retention.ms=600000", "--set", "cleanup.policy=compact,delete")
     rows = _rows(*options, str(sample / "orders-0"))
-    topic = _kind(rows, "incident_topic")[0]
+    topic = of_kind(rows, "incident_topic")[0]
     assert (topic["retention_delete_segments"], topic["compaction_removed_records"]) == (2, 3)
-    assert {row["value"] for row in _kind(rows, "setting") if row["name"] == "retention.ms"} == {"600000"}
+    assert {row["value"] for row in of_kind(rows, "setting") if row["name"] == "retention.ms"} == {"600000"}
 
 
 def test_the_facts_are_the_same_for_any_number_of_processes(sample: Path) -> None:
@@ -144,7 +136,7 @@ def test_no_key_and_no_value_is_in_it_unless_asked_for(sample: Path) -> None:
 
 
 def test_records_around_damage_are_the_nearest_good_ones(sample: Path) -> None:
-    rows = _kind(_rows("--with-payloads", str(sample)), "incident_record")
+    rows = of_kind(_rows("--with-payloads", str(sample)), "incident_record")
     first = [(row["side"], row["offset"]) for row in rows if row["finding_position"] == 110]
     assert first == [("before", 0), ("before", 1), ("behind", 4), ("behind", 5), ("behind", 6)]
 

@@ -12,14 +12,13 @@ import pytest
 from kafkatool.format.names import segment_file
 from tests.cli import run
 from tests.engine.held_logs import AHEAD, HELD, LIMITS, OLD, YOUNG, Times, write_log
-from tests.kafka.recover_damages import flip
+from tests.mutations import flip
 
 
 def free(path: Path, size: str = "1", *options: str, code: int = 0) -> list[dict[str, Any]]:
     done = run("retention", "--format", "ndjson", "--free", size, *LIMITS, *options, str(path))
     assert done.exit_code == code, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return [row for row in rows if row["kind"] in ("held", "change")]
+    return done.of("held", "change")
 
 
 def test_what_a_time_in_the_future_holds_back_ranks_first_with_its_record(tmp_path: Path) -> None:
@@ -54,9 +53,7 @@ def test_the_verdict_names_the_record_too(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "orders-0"
     write_log(path, HELD)
     done = run("retention", *LIMITS, "--format", "ndjson", str(path))
-    rows = {
-        row["segment"]: row for row in map(json.loads, done.stdout.splitlines()) if row["kind"] == "verdict"
-    }
+    rows = {row["segment"]: row for row in done.of("verdict")}
     assert rows[2]["largest_timestamp_offset"] == 4
     assert "its time at offset 4 is 1d in the future" in rows[2]["message"]
     assert "offset 4 has a time in the future" in rows[6]["message"]
@@ -115,7 +112,7 @@ def test_nothing_is_offered_that_a_broker_refuses_or_nobody_can_describe(tmp_pat
     assert (row["last_offset"], row["segments"]) == (5, 2), (
         "the second one in the future is not replicated yet"
     )
-    flip(path / segment_file(2, ".log"), 200)
+    flip(path / segment_file(2, ".log"), 200, 4)
     assert not is_offered(path), "a damaged one: nobody could say what is deleted"
 
 

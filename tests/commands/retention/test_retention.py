@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,32 +14,22 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import METADATA_PARTITION, segment_file
 from kafkatool.format.time_index import TimeEntry, write_entries
-from tests.cli import Run, run
-from tests.engine.disk import START_MS, write_log_dir
+from tests.cli import Run, rows_of, run
+from tests.commands.sure_options import AT, EXPIRED, SURE
+from tests.engine.disk import START_MS, write_mixed_log_dir
 from tests.engine.remote_metadata import copied, write_remote_metadata
 from tests.log_dirs import locked, read_tree
 from tests.places import FIXTURES
-
-AT = str(START_MS + 29_003)
-EXPIRED = ("--at", AT, "--set", "retention.ms=1")
-SURE = (
-    *EXPIRED,
-    *("--set", "cleanup.policy=delete", "--set", "retention.bytes=-1"),
-    *("--set", "remote.storage.enable=false"),
-)
 
 NO_DELAY = ("--set", "file.delete.delay.ms=0")
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs")
+    return write_mixed_log_dir(tmp_path / "logs")
 
 
-def rows(*arguments: str) -> list[dict[str, object]]:
-    done = run("retention", "--format", "ndjson", *arguments)
-    assert done.exit_code == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "retention", codes=[0])
 
 
 def verdicts(*arguments: str) -> list[tuple[object, object, object]]:
@@ -266,6 +256,6 @@ def test_a_partition_that_cannot_be_read_does_not_hide_the_others(log_dir: Path)
     (log_dir / "orders-2" / segment_file(0, ".timeindex")).unlink()
     os.mkfifo(log_dir / "orders-2" / segment_file(0, ".timeindex"))
     done = run("retention", "--format", "ndjson", *EXPIRED, str(log_dir))
-    partitions = {json.loads(line).get("partition") for line in done.stdout.splitlines()}
+    partitions = {row.get("partition") for row in done.rows}
     assert {0, 10} <= partitions
     assert done.exit_code == 3

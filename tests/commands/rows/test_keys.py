@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
-from tests.cli import run
+from tests.cli import rows_of
 from tests.engine.held_logs import HELD, LIMITS, write_log
 from tests.serving import served
 from tests.transcripts import prepare
@@ -48,54 +47,49 @@ def rows(log_dir: Path) -> list[Row]:
 def _rows(log_dir: Path) -> Iterator[Row]:
     files = [str(path) for path in sorted(log_dir.rglob("*")) if path.is_file()]
     for options in ([], ["--deep-iteration"], ["--print-data-log"], ["--print-data-log", "--redact"]):
-        yield from _run("dump-log", *options, *files)
-    yield from _run("cat", "--all", str(log_dir))
+        yield from rows_of("dump-log", *options, *files)
+    yield from rows_of("cat", "--all", str(log_dir))
     for view in ("--topics", "--partitions", "--segments", "--files", "--space"):
-        yield from _run("ls", view, str(log_dir))
-    yield from _run("stats", str(log_dir))
-    yield from _run("stats", "--deep", "--what-if", "zstd", "--by", "topic", str(log_dir))
-    yield from _run("verify", str(log_dir))
-    yield from _run("verify", "-v", "--state", str(log_dir.parent / "state.json"), str(log_dir))
-    yield from _run("doctor", str(log_dir))
-    yield from _run("report", "--with-payloads", str(log_dir))
+        yield from rows_of("ls", view, str(log_dir))
+    yield from rows_of("stats", str(log_dir))
+    yield from rows_of("stats", "--deep", "--what-if", "zstd", "--by", "topic", str(log_dir))
+    yield from rows_of("verify", str(log_dir))
+    yield from rows_of("verify", "-v", "--state", str(log_dir.parent / "state.json"), str(log_dir))
+    yield from rows_of("doctor", str(log_dir))
+    yield from rows_of("report", "--with-payloads", str(log_dir))
     for sought in (("--offset", "5"), ("--time", "2026-03-01T09:02:00Z")):
-        yield from _run("lookup", "--explain", *sought, str(log_dir))
-    yield from _run("rebuild-index", str(log_dir))
-    yield from _run("recover", str(log_dir))
+        yield from rows_of("lookup", "--explain", *sought, str(log_dir))
+    yield from rows_of("rebuild-index", str(log_dir))
+    yield from rows_of("recover", str(log_dir))
     for options in ([], ["--free", "500"], ["--forecast", "7d"]):
-        yield from _run("retention", "--at", "2026-03-01T10:00:00Z", *options, str(log_dir))
+        yield from rows_of("retention", "--at", "2026-03-01T10:00:00Z", *options, str(log_dir))
     held = log_dir.parent / "held" / "orders-0"
     write_log(held, HELD)
-    yield from _run("retention", "--free", "1", *LIMITS, str(held))
+    yield from rows_of("retention", "--free", "1", *LIMITS, str(held))
     for options in ([], ["--key", "order-6"], ["--top", "3"]):
-        yield from _run("compact", "--set", "cleanup.policy=compact", *options, str(log_dir))
+        yield from rows_of("compact", "--set", "cleanup.policy=compact", *options, str(log_dir))
     yield from _cache_rows(log_dir)
     part = str(log_dir.parent / "part")
     for _ in range(2):
-        yield from _run("pipeline", "collect", "--jobs", "1", "-o", part, f"a={log_dir}")
-    yield from _run("pipeline", "report", part)
-    yield from _run("pipeline", "report", part, part)
+        yield from rows_of("pipeline", "collect", "--jobs", "1", "-o", part, f"a={log_dir}")
+    yield from rows_of("pipeline", "report", part)
+    yield from rows_of("pipeline", "report", part, part)
     bench = str(log_dir.parent / "bench")
     result = str(log_dir.parent / "bench.json")
     options = ["--num-records", "1000", "--no-limits", "--on-live-volume", "--out", result]
-    yield from _run("bench", "append", *options, bench)
-    yield from _run("bench", "compare", result, result)
+    yield from rows_of("bench", "append", *options, bench)
+    yield from rows_of("bench", "compare", result, result)
 
 
 def _cache_rows(log_dir: Path) -> Iterator[Row]:
     for view in ("--topics", "--partitions", "--segments", "--files"):
-        yield from _run("cache-map", view, "--watch", "--rounds", "1", str(log_dir))
-    yield from _run("cache-map", "--pages", "--groups", str(log_dir))
-    yield from _run("cache-map", "--warm", str(log_dir))
-    yield from _run("serve", "--list", str(log_dir))
+        yield from rows_of("cache-map", view, "--watch", "--rounds", "1", str(log_dir))
+    yield from rows_of("cache-map", "--pages", "--groups", str(log_dir))
+    yield from rows_of("cache-map", "--warm", str(log_dir))
+    yield from rows_of("serve", "--list", str(log_dir))
     with served(log_dir) as running:
         yield running.row
     yield running.summary
-
-
-def _run(command: str, *arguments: str) -> list[Row]:
-    done = run(command, *arguments, "--format", "ndjson")
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_every_row_has_the_keys_of_its_kind_in_their_order(rows: list[Row]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from kafkatool.commands.rows.stats import bar, share_text
 from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
-from tests.cli import run
+from tests.cli import rows_of, run
 from tests.logs import TIME, batches, write_log
 from tests.places import FIXTURES, ROOT
 
@@ -29,10 +29,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def rows(*arguments: str | Path) -> list[dict[str, Any]]:
-    done = run("stats", "--format", "ndjson", *map(str, arguments))
-    assert done.exit_code in (0, 4), done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+rows = partial(rows_of, "stats", codes=[0, 4])
 
 
 def stats(*arguments: str | Path) -> list[dict[str, Any]]:
@@ -102,7 +99,7 @@ def test_nothing_in_the_range_at_all_is_2(log_dir: Path, bounds: tuple[str, ...]
         done = run("stats", *bounds, str(path))
         assert (done.exit_code, done.stderr) == (2, b"kafkatool: nothing matches\n")
         assert done.stdout == b"total: 0 partitions, 0 files, 0B, 0 batches, 0 records\n"
-        [total] = map(json.loads, run("stats", "--format", "ndjson", *bounds, str(path)).stdout.splitlines())
+        [total] = rows_of("stats", *bounds, path)
         assert (total["by"], total["batches"]) == ("total", 0)
 
 

@@ -23,42 +23,19 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.compression import compress
 from kafkatool.format.legacy import write_message, write_wrapper
+from tests.engine.small_batches import RECORDS, SMALL
+from tests.logs import TIME
+from tests.mutations import flipped
 
-TIME = 1_700_000_000_000
-RECORDS = [NewRecord(b"key", b"value %d " % at * 3, TIME + at, [(b"h", None)]) for at in range(4)]
 BATCH = write_batch(RECORDS, base_offset=100)
 EPOCH = range(12, 16)
 
 
-def message(magic: int, offset: int = 100) -> bytes:
-    return write_message(offset, b"key", b"a value", magic=magic, timestamp_ms=TIME)
-
-
-def wrapper(magic: int, codec: Codec) -> bytes:
-    return write_wrapper([message(magic, 100 + at) for at in range(3)], codec, magic=magic, timestamp_ms=TIME)
-
-
-SMALL = {
-    **{f"magic 2, {codec.label}": write_batch(RECORDS, base_offset=100, codec=codec) for codec in Codec},
-    "a batch that a cleaner emptied": write_batch([], base_offset=100),
-    **{f"magic {magic}": message(magic) for magic in (0, 1)},
-    **{
-        f"magic {magic}, {codec.label}": wrapper(magic, codec)
-        for magic in (0, 1)
-        for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
-    },
-}
 FOLLOWING = {
     "another batch": write_batch(RECORDS, base_offset=200) * 8,
     "nothing": b"",
     "zeros": bytes(4096),
 }
-
-
-def flipped(raw: bytes, byte: int, bit: int) -> bytes:
-    changed = bytearray(raw)
-    changed[byte] ^= 1 << bit
-    return bytes(changed)
 
 
 @pytest.mark.parametrize("following", FOLLOWING)
@@ -209,9 +186,8 @@ def _with_two_lengths() -> tuple[bytes, int]:
 
 
 def test_a_batch_that_is_too_large_is_left_alone() -> None:
-    raw = bytearray(write_batch([NewRecord(None, bytes(LARGEST), 0)]))
-    raw[100] ^= 1
-    assert find_flip(raw, is_to_end=True) is None
+    raw = write_batch([NewRecord(None, bytes(LARGEST), 0)])
+    assert find_flip(flipped(raw, 100), is_to_end=True) is None
 
 
 @pytest.mark.parametrize("power", [1, 8191, 8192, 8193, 30_000])

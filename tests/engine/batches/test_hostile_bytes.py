@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ from kafkatool.format.compression import compress
 from kafkatool.format.names import segment_file
 from kafkatool.format.primitives import write_varint
 from kafkatool.format.record import MOST_HEADERS, read_records
-from tests.cli import run
+from tests.cli import rows_of, run
 
 BATCHES = [
     write_batch([NewRecord(b"k", b"v" * 50, 1000 + at)], base_offset=at, partition_leader_epoch=0)
@@ -75,8 +74,7 @@ def test_every_walk_survives_a_negative_record_count(tmp_path: Path, words: tupl
 
 
 def test_a_negative_record_count_is_a_loss_though_the_checksum_matches(tmp_path: Path) -> None:
-    found = run("verify", "--format", "ndjson", str(partition(tmp_path, negative_count())))
-    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    rows = rows_of("verify", partition(tmp_path, negative_count()))
     assert [row["severity"] for row in rows if row.get("class") == "bad_record"] == ["loss"]
     assert next(row for row in rows if row["kind"] == "summary")["batches"] == 5
 
@@ -192,8 +190,7 @@ def test_batches_behind_a_hole_are_found_wherever_it_ends(tmp_path: Path) -> Non
         os.truncate(log, (1 << 30) - shift)
         with log.open("ab") as file:
             file.write(BATCHES[0])
-        found = run("dump-log", "--format", "ndjson", str(log))
-        rows = [json.loads(line) for line in found.stdout.splitlines()]
+        rows = rows_of("dump-log", log)
         assert [row["position"] for row in rows if row["kind"] == "batch"] == [(1 << 30) - shift]
 
 

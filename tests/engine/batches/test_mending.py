@@ -14,8 +14,9 @@ from kafkatool.engine.batches.mending import BatchMend, Mender
 from kafkatool.engine.files.source import FileSource, Guest, open_source
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
-from tests.engine.batches.test_bit_flips import SMALL, TIME, flipped
-from tests.logs import LOG, batches
+from tests.engine.small_batches import SMALL
+from tests.logs import LOG, TIME, batches
+from tests.mutations import flipped
 
 BEFORE = write_batch([NewRecord(b"k", b"before", TIME)], base_offset=90)
 BEHIND = write_batch([NewRecord(b"k", b"behind", TIME + 9)], base_offset=200)

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.seek import Range, seek, sibling_file, walk_range
 from kafkatool.engine.batches.tail import find_tail
-from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.files.source import open_source
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_times
-from tests.logs import LOG, TIME, batches, offsets, write_log
+from tests.logs import GUEST, LOG, TIME, batches, offsets, write_log
 
-GUEST = Guest(cache_keep=True)
 ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 COUNT = 40
 

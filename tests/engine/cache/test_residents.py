@@ -11,17 +11,10 @@ import pytest
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.cache import planning
 from kafkatool.engine.cache.planning import CacheAction, apply, bounds, free_memory, plan
-from kafkatool.engine.cache.residents import (
-    MappedPartition,
-    Notes,
-    cached_tail,
-    map_targets,
-    reading_from,
-)
+from kafkatool.engine.cache.residents import MappedPartition, Notes, cached_tail, map_targets, reading_from
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.lock import hold_lock
 from kafkatool.engine.files.open_files import open_kafka_files
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.source import Guest
@@ -31,6 +24,7 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import NEWEST
 from tests.engine.cold import evict, resident_pages
+from tests.log_dirs import locked
 
 TIME = 1_772_355_600_000
 BATCH_RECORDS = 10
@@ -196,39 +190,13 @@ def test_a_range_of_times_is_one_of_bytes(partition: Path) -> None:
 def test_the_active_segment_of_a_live_log_is_never_evicted(partition: Path) -> None:
     for log in _logs(partition):
         log.read_bytes()
-    with LockedByAnother(partition.parent):
+    with locked(partition.parent):
         mapped = _map(partition)
         pieces = plan(mapped, CacheAction.EVICT, bounds(mapped, EVERYWHERE, None, Guest()), 0)
         list(apply(pieces, Guest()))
     assert all(resident_pages(_logs(partition)[-1]))
     assert not any(resident_pages(_logs(partition)[0]))
     assert pieces[0].why.startswith("active")
-
-
-class LockedByAnother:
-    """The lock of a log directory, held by another process as a broker's."""
-
-    def __init__(self, log_dir: Path) -> None:
-        self._log_dir = log_dir
-
-    def __enter__(self) -> None:
-        told_in, told_out = os.pipe()
-        self._stop_in, self._stop_out = os.pipe()
-        self._child = os.fork()
-        if self._child == 0:
-            os.close(self._stop_out)
-            with hold_lock(str(self._log_dir), Disk()):
-                os.write(told_out, b"x")
-                os.read(self._stop_in, 1)
-            os._exit(0)
-        os.close(told_out)
-        assert os.read(told_in, 1) == b"x"
-        os.close(told_in)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._stop_out)
-        os.close(self._stop_in)
-        os.waitpid(self._child, 0)
 
 
 def test_what_memory_has_free_is_less_than_all_of_it(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from kafkatool.engine.cluster.remote_copies import (
 )
 from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, Partition, read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.schema.remote_log_metadata import metadata_partition
 from kafkatool.format.state.checkpoint import (
@@ -29,9 +28,9 @@ from kafkatool.format.state.checkpoint import (
 from kafkatool.format.uuids import parse_uuid
 from tests.engine.disk import TOPIC_ID, write_partition
 from tests.engine.remote_metadata import copied, now, started, write_remote_metadata
+from tests.logs import GUEST
 from tests.places import FIXTURES
 
-GUEST = Guest(cache_keep=True)
 CASES = FIXTURES / "remote-log-metadata"
 OTHER_ID = "b3RoZXIgdG9waWMgaWQgMQ"
 

@@ -11,7 +11,7 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import DirectoryState, PartitionDirectory, partition_directory
 from kafkatool.format.schema import Decoder, encode_record
-from tests.engine.disk import TOPIC_ID, write_log_dir, write_partition
+from tests.engine.disk import TOPIC_ID, write_mixed_log_dir, write_partition
 
 LONG_TOPIC = "long." * 49
 CUT = partition_directory(PartitionDirectory(LONG_TOPIC, 12, DirectoryState.DELETE, "0123456789abcdef" * 2))
@@ -27,7 +27,7 @@ def write_metadata(log_dir: Path, file: str) -> None:
 
 
 def test_a_cut_name_is_restored_from_the_metadata_log(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     write_metadata(log_dir, "00000000000000000005.log")
     directory = write_partition(log_dir, CUT)
     found = read_log_dir(str(log_dir))
@@ -37,7 +37,7 @@ def test_a_cut_name_is_restored_from_the_metadata_log(tmp_path: Path) -> None:
 
 
 def test_a_cut_name_is_restored_from_a_snapshot_in_another_log_directory(tmp_path: Path) -> None:
-    data, metadata = write_log_dir(tmp_path / "data"), write_log_dir(tmp_path / "metadata")
+    data, metadata = write_mixed_log_dir(tmp_path / "data"), write_mixed_log_dir(tmp_path / "metadata")
     write_metadata(metadata, "00000000000000000009-0000000001.checkpoint")
     write_partition(data, CUT)
     found = [read_log_dir(str(data)), read_log_dir(str(metadata))]
@@ -46,7 +46,7 @@ def test_a_cut_name_is_restored_from_a_snapshot_in_another_log_directory(tmp_pat
 
 
 def test_without_metadata_the_cut_name_stays(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     directory = write_partition(log_dir, CUT)
     found = read_log_dir(str(log_dir))
     restore_topic_names([found], Guest())

@@ -15,15 +15,14 @@ from kafkatool.engine.cluster.transactional_ids import (
     read_transactional_ids,
 )
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import CONTROL_MASK, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.state.properties import MetaProperties, write_meta_properties
-from tests.engine.transaction_logs import TIME
 from tests.engine.transaction_states import expired, state, write_states
+from tests.logs import GUEST, TIME
+from tests.mutations import flipped
 from tests.places import FIXTURES
 
-GUEST = Guest(cache_keep=True)
 CASES = FIXTURES / "transaction-state"
 
 
@@ -60,9 +59,8 @@ def test_an_id_is_found_by_the_producer_id_before_and_the_next_one(tmp_path: Pat
 def test_damage_is_passed_over(tmp_path: Path) -> None:
     """The second of four batches has a flipped bit, the last is torn."""
     path = write_states(tmp_path, *([state(name, number)] for number, name in enumerate("abcd")))
-    data = bytearray(path.read_bytes())
-    data[len(data) * 3 // 8] ^= 1
-    path.write_bytes(data[:-5])
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, len(data) * 3 // 8)[:-5])
     assert names(tmp_path) == {0: "a", 2: "c"}
 
 

@@ -14,7 +14,6 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.passes import Compacted, PassWork, compact
 from kafkatool.engine.compaction.placing import plan_swap, write_partition
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying, Plan
@@ -24,9 +23,9 @@ from kafkatool.format.batch import Codec
 from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from tests.engine.compaction_logs import ROOM, TIME, CleanLog, read_batches
 from tests.engine.swap_crashes import crashed_swaps, offsets_found
+from tests.logs import GUEST
 
 NOW = 10_000
-GUEST = Guest(cache_keep=True)
 SMALL = {"internal.segment.bytes": "400", "segment.index.bytes": "1200"}
 
 

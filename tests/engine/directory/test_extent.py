@@ -21,6 +21,7 @@ from kafkatool.format.legacy import write_message
 from kafkatool.format.offset_index import OffsetEntry
 from tests.engine.disk import START_MS, write_partition, write_segment
 from tests.logs import batches, write_log
+from tests.mutations import flip
 
 WHOLE = Extent(0, 59, START_MS, START_MS + 29_001)
 
@@ -97,9 +98,7 @@ def test_damage_is_told_and_walked_past(directory: Path) -> None:
     write_segment(directory, 0)
     log = directory / f"{0:020d}.log"
     (directory / f"{0:020d}.index").unlink()
-    raw = bytearray(log.read_bytes())
-    raw[5000] ^= 1
-    log.write_bytes(raw)
+    flip(log, 5000)
     found = segment_extent(only_segment(directory), Guest())
     assert (found.first_offset, found.last_offset) == (0, 59)
     assert found.problem is not None

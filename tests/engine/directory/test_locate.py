@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 
 from kafkatool.engine.directory.locate import Search, SearchAction, search_in
 from kafkatool.engine.directory.log_dir import read_partition
-from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.time_index import TimeEntry
 from kafkatool.format.time_index import write_entries as write_times
-from tests.logs import TIME, write_log
+from tests.logs import GUEST, TIME, write_log
 
-GUEST = Guest(cache_keep=True)
 ANY_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 

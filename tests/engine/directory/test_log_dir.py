@@ -19,11 +19,11 @@ from kafkatool.engine.directory.log_dir import (
 )
 from kafkatool.engine.directory.targets import FileTarget
 from kafkatool.errors import KafkatoolError
-from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_log_dir, write_partition, write_segment
+from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_mixed_log_dir, write_partition, write_segment
 
 
 def test_a_log_directory_says_whose_it_is(tmp_path: Path) -> None:
-    found = read_log_dir(str(write_log_dir(tmp_path / "data")))
+    found = read_log_dir(str(write_mixed_log_dir(tmp_path / "data")))
     assert found.meta is not None
     assert (found.meta.cluster_id, found.meta.node_id, found.meta.directory_id) == (CLUSTER_ID, 7, TOPIC_ID)
     assert found.was_shut_down_cleanly
@@ -32,7 +32,7 @@ def test_a_log_directory_says_whose_it_is(tmp_path: Path) -> None:
 
 
 def test_every_partition_has_its_state(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     write_partition(log_dir, "moved-1.0123456789abcdef0123456789abcdef-future", segments=1)
     write_partition(log_dir, "__cluster_metadata-0", segments=1)
     found = {(p.topic, p.partition): p.state for p in read_log_dir(str(log_dir)).partitions}
@@ -80,7 +80,7 @@ def test_a_sparse_index_takes_less_than_it_claims(tmp_path: Path) -> None:
 
 
 def test_what_nobody_knows_is_listed(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     (log_dir / "lost+found").mkdir()
     (log_dir / "core.1234").touch()
     (log_dir / "orders-0/notes.txt").touch()
@@ -97,7 +97,7 @@ def test_what_nobody_knows_is_listed(tmp_path: Path) -> None:
 
 
 def test_a_broken_side_file_is_a_problem_and_not_the_end(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     (log_dir / "replication-offset-checkpoint").write_text("0\n7\n")
     (log_dir / "orders-0/partition.metadata").write_bytes(b"\xff")
     found = read_log_dir(str(log_dir))
@@ -112,7 +112,7 @@ def test_a_broken_side_file_is_a_problem_and_not_the_end(tmp_path: Path) -> None
 def test_a_partition_that_vanishes_while_we_walk_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     real = os.scandir
 
     def scandir(path: str) -> object:
@@ -129,7 +129,7 @@ def test_a_partition_that_vanishes_while_we_walk_is_left_out(
 def test_a_partition_that_may_not_be_read_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     real = os.scandir
 
     def scandir(path: str) -> object:
@@ -165,7 +165,7 @@ def test_files_named_one_by_one_are_grouped_by_their_directory(tmp_path: Path) -
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     before = {str(p): (p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(tmp_path.rglob("*"))}
     read_log_dir(str(log_dir))
     assert {str(p): (p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(tmp_path.rglob("*"))} == before

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from kafkatool.engine.directory.log_dir import read_log_dir
 from kafkatool.engine.directory.space import account, mount_point, open_deleted_files
-from tests.engine.disk import write_log_dir, write_segment
+from tests.engine.disk import write_mixed_log_dir, write_segment
 
 
 def test_the_parts_make_up_the_whole(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     write_segment(log_dir / "orders-0", 0, suffix=".deleted")
     (log_dir / "what").write_bytes(b"?" * 10_000)
     (space,) = account([read_log_dir(str(log_dir))])
@@ -28,7 +28,7 @@ def test_the_parts_make_up_the_whole(tmp_path: Path) -> None:
 
 
 def test_two_log_directories_on_one_disk_share_an_account(tmp_path: Path) -> None:
-    found = [read_log_dir(str(write_log_dir(tmp_path / name))) for name in ("one", "two")]
+    found = [read_log_dir(str(write_mixed_log_dir(tmp_path / name))) for name in ("one", "two")]
     (both,) = account(found)
     (one,) = account(found[:1])
     assert both.directories == (str(tmp_path / "one"), str(tmp_path / "two"))
@@ -36,7 +36,7 @@ def test_two_log_directories_on_one_disk_share_an_account(tmp_path: Path) -> Non
 
 
 def test_a_hard_link_is_paid_for_once(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     (before,) = account([read_log_dir(str(log_dir))])
     os.link(
         log_dir / "orders-0/00000000000000000000.log", log_dir / "orders-0/00000000000000000000.log.deleted"

@@ -20,7 +20,7 @@ from kafkatool.errors import UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import NamedFile
 from kafkatool.format.names import FileState
-from tests.engine.disk import write_log_dir, write_partition
+from tests.engine.disk import write_mixed_log_dir, write_partition
 from tests.logs import batches, write_log
 
 
@@ -30,7 +30,7 @@ def targets(*paths: object, **options: object) -> list[object]:
 
 
 def test_a_file_a_partition_and_a_log_directory_are_told_apart(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "data")
+    log_dir = write_mixed_log_dir(tmp_path / "data")
     log = log_dir / "orders-0/00000000000000000000.log"
     assert targets(log, log_dir / "orders-0", log_dir) == [
         FileTarget(str(log)),
@@ -40,7 +40,7 @@ def test_a_file_a_partition_and_a_log_directory_are_told_apart(tmp_path: Path) -
 
 
 def test_a_log_directory_named_like_a_partition_is_a_log_directory(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "kafka-logs-0")
+    log_dir = write_mixed_log_dir(tmp_path / "kafka-logs-0")
     assert targets(log_dir) == [LogDirTarget(str(log_dir))]
 
 
@@ -135,7 +135,7 @@ def test_an_empty_list_of_paths_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_configuration_names_all_its_log_directories(tmp_path: Path) -> None:
-    first, second = write_log_dir(tmp_path / "one"), write_log_dir(tmp_path / "two")
+    first, second = write_mixed_log_dir(tmp_path / "one"), write_mixed_log_dir(tmp_path / "two")
     (tmp_path / "meta").mkdir()
     config = tmp_path / "server.properties"
     config.write_text(f"log.dir=/not/this\nlog.dirs={first} , {second}\nmetadata.log.dir={tmp_path}/meta\n")
@@ -144,7 +144,7 @@ def test_a_configuration_names_all_its_log_directories(tmp_path: Path) -> None:
 
 def test_a_log_directory_that_is_gone_is_a_problem_but_not_the_end(tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
-    config.write_text(f"log.dirs={write_log_dir(tmp_path / 'one')},{tmp_path}/gone\n")
+    config.write_text(f"log.dirs={write_mixed_log_dir(tmp_path / 'one')},{tmp_path}/gone\n")
     found = expand([str(config)])
     assert len(found.targets) == 1
     assert found.problems == [f"{tmp_path}/gone (named in {config}): No such file or directory"]

@@ -28,16 +28,17 @@ from kafkatool.engine.doctor.permissions import User, find_user, permission_symp
 from kafkatool.engine.doctor.recovery_time import estimate, measured_rate
 from kafkatool.engine.doctor.symptoms import Chart, Loss, StartVerdict, Symptom, host_finding
 from kafkatool.engine.doctor.volumes import mount_symptoms, space_symptoms
+from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import UsageError
 from kafkatool.format.names import segment_file
 from tests.engine.cold import make_cold_file
-from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, flip, write_log_dir, write_metadata
-from tests.engine.recover.test_start_checks import OTHER_ID, make
+from tests.engine.disk import OTHER_ID, write_node_dir
+from tests.engine.partitions_to_verify import SEGMENT, TOPIC_ID, log_of, write_healthy_log_dir, write_metadata
+from tests.logs import GUEST
+from tests.mutations import flip, put
 
-GUEST = Guest(cache_keep=True)
 NOW_MS = 1_800_000_000_000
-MARK = ".kafka_cleanshutdown"
 
 
 def visit(*log_dirs: Path, **asked: Any) -> Diagnosis:
@@ -58,11 +59,7 @@ def configured(tmp_path: Path, *log_dirs: Path, **settings: str) -> Diagnosis:
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """Of a broker that crashed: three segments, flushed up to the third."""
-    return write_log_dir(tmp_path / "logs", isr=[1])
-
-
-def log_of(log_dir: Path, number: int, extension: str = ".log") -> Path:
-    return log_dir / "orders-0" / segment_file(number * SEGMENT, extension)
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 def shorten(path: Path, by: int) -> None:
@@ -160,7 +157,7 @@ def test_damage_below_the_recovery_point_is_lost_too_if_the_sample_finds_it(log_
 
 
 def test_a_mark_of_a_clean_shutdown_over_a_torn_tail_is_a_loss_and_nothing_is_scanned(log_dir: Path) -> None:
-    (log_dir / MARK).write_text('{"version":0,"brokerEpoch":1}')
+    (log_dir / CLEAN_MARKER).write_text('{"version":0,"brokerEpoch":1}')
     (log_dir / "__cluster_metadata-0").rename(log_dir.parent / "__cluster_metadata-0")
     assert visit(log_dir).verdict is StartVerdict.STARTS
     shorten(log_of(log_dir, 2), 10)
@@ -251,12 +248,14 @@ def test_a_partition_that_the_metadata_has_here_is_missed(
     rebuilt_metadata(log_dir, isr)
     shutil.rmtree(log_dir / "orders-0")
     if is_marked:
-        (log_dir / MARK).write_text("{}")
+        (log_dir / CLEAN_MARKER).write_text("{}")
     found = configured(tmp_path, log_dir)
     assert (found.chart.lost_offsets, sum(one.offsets for one in found.chart.maybe_losses)) == (lost, maybe)
     assert found.verdict is (StartVerdict.LOSES if lost else StartVerdict.STARTS)
     (finding,) = [one for one in found.chart.findings if one.file.endswith("/orders-0")]
-    assert finding.fix == (f"mv -n {log_dir}/{MARK} {log_dir}/{MARK}.bad" if is_marked else None)
+    assert finding.fix == (
+        f"mv -n {log_dir}/{CLEAN_MARKER} {log_dir}/{CLEAN_MARKER}.bad" if is_marked else None
+    )
     # Of a directory by itself nobody knows whether the others have it.
     assert not any(one.file.endswith("/orders-0") for one in visit(log_dir).chart.findings)
 
@@ -271,10 +270,7 @@ def test_what_lies_above_the_high_watermark_is_for_others_to_decide(log_dir: Pat
 
 
 def test_a_batch_whose_offset_goes_backwards_is_a_loss(log_dir: Path) -> None:
-    log = log_of(log_dir, 0)
-    raw = bytearray(log.read_bytes())
-    raw[7] = 9  # the first batch claims to come later than the next
-    log.write_bytes(raw)
+    put(log_of(log_dir, 0), 7, b"\x09")  # the first batch claims to come later than the next
     found = visit(log_dir)
     assert found.verdict is StartVerdict.LOSES
     assert found.chart.lost_offsets >= 1
@@ -299,9 +295,12 @@ def test_an_index_that_a_kill_left_unmade_is_a_note_as_verify_says_nothing(log_d
 
 
 def test_one_directory_of_two_without_the_mark_makes_the_whole_broker_unclean(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
     shutil.move(two / "orders-0", two / "orders-1")
-    (one / MARK).write_text("{}")
+    (one / CLEAN_MARKER).write_text("{}")
     assert "ended uncleanly" in only(visit(one, two), FindingClass.MISSING_FILE)
 
 
@@ -325,8 +324,11 @@ def test_a_lost_owner_is_written_anew_with_the_id_that_the_records_have(
 
 
 def test_directories_are_put_together_by_owner_and_a_partition_is_no_broker(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
-    other = make(tmp_path / "c", directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
+    other = write_node_dir(tmp_path / "c", directory_id=OTHER_ID)
     (other / "meta.properties").write_text("version=1\nnode.id=8\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
     targets = [LogDirTarget(str(path)) for path in (one, other, two)]
     assert [len(broker.log_dirs) for broker in find_brokers([], targets, GUEST)] == [2, 1]
@@ -354,7 +356,10 @@ def test_all_directories_of_a_configuration_may_be_missing(tmp_path: Path) -> No
 
 
 def test_one_directory_of_two_that_cannot_be_used_is_left_out(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
     shutil.move(two / "orders-0", two / "orders-1")
     (two / "recovery-point-offset-checkpoint").write_text("7\n")
     found = visit(one, two)
@@ -413,8 +418,8 @@ def test_a_group_may_be_enough_and_a_checkpoint_need_not_be_writable(open_dir: P
 def test_indexes_of_old_segments_matter_only_when_they_are_read(open_dir: Path) -> None:
     log_of(open_dir, 0, ".index").chmod(0)
     assert [found.effect for found in denied(open_dir)] == [Effect.REFUSE]
-    (open_dir / MARK).touch()
-    (open_dir / MARK).chmod(0o666)
+    (open_dir / CLEAN_MARKER).touch()
+    (open_dir / CLEAN_MARKER).chmod(0o666)
     assert [found.effect for found in denied(open_dir)] == [Effect.NOTE]
 
 
@@ -564,7 +569,7 @@ def test_the_rate_is_measured_on_what_is_not_in_memory_and_not_known_otherwise(t
 
 def test_threads_are_those_of_the_configuration_or_the_defaults_of_all_releases(tmp_path: Path) -> None:
     assert Broker([]).recovery_threads == (1, 2)
-    one = make(tmp_path / "a")
+    one = write_node_dir(tmp_path / "a")
     found = configured(tmp_path, one, num_recovery_threads_per_data_dir="8")
     assert found.broker.recovery_threads == (8, 8)
 

@@ -49,6 +49,7 @@ from kafkatool.format.state.producer_snapshot import ProducerState, write_snapsh
 from kafkatool.format.txn_index import AbortedTxn
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
 from tests.memory import MEMORY
+from tests.mutations import flipped
 
 NOW = 1_700_000_000_000
 SETTINGS = {"segment.bytes": "420", "index.interval.bytes": "100"}
@@ -335,12 +336,11 @@ def damaged_in_the_middle(story: Story) -> None:
     directory = Path(story.directory)
     batches = prepare(directory)
     path = sorted(directory.glob("*.log"))[1]
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
+    content = flipped(path.read_bytes(), -1)
     path.write_bytes(content)
     end = int(path.stem)
     kept = [raw for raw in batches if read_header(raw).last_offset < end]
-    inside = list(split_batches(bytes(content)))[:-1]
+    inside = list(split_batches(content))[:-1]
     story.batches = kept + [bytes(batch.data) for batch in inside]
     restart_disk(story)
     story.left = LeftLog(0)

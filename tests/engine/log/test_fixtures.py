@@ -21,12 +21,10 @@ from kafkatool.engine.log.partition_log import LEADER_EPOCHS, Log
 from kafkatool.engine.log.segment import NewBatch
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.names import segment_file
-from kafkatool.format.offset_index import entries_end as offset_entries_end
 from kafkatool.format.release import Release
 from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs, write_leader_epochs
-from kafkatool.format.time_index import entries_end as time_entries_end
 from tests.engine.crash_disk import CrashDisk
-from tests.logs import walk
+from tests.logs import content, walk
 from tests.places import FIXTURES
 
 GLOBS = (
@@ -100,22 +98,6 @@ def start_of(directory: Path) -> int:
 
 def is_closed(directory: Path, end: int) -> bool:
     return end == 0 or (directory / segment_file(end, ".snapshot")).exists()
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    """The files a log consists of, without preallocated rests."""
-    found = {}
-    for path in directory.iterdir():
-        data = path.read_bytes()
-        if path.suffix == ".index":
-            data = data[: offset_entries_end(data)]
-        elif path.suffix == ".timeindex":
-            data = data[: time_entries_end(data)]
-        elif path.suffix == ".log":
-            data = data[: sum(batch.header.size for batch in walk(path)[0])]
-        if path.name != "partition.metadata":
-            found[path.name] = data
-    return found
 
 
 @pytest.mark.parametrize("directory", PARTITIONS, ids=lambda path: str(path.relative_to(FIXTURES)))

@@ -26,7 +26,7 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import Release
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
-from tests.log_dirs import read_tree
+from tests.log_dirs import locked, read_tree
 from tests.memory import MEMORY
 
 NOW = 1_700_000_000_000
@@ -158,23 +158,10 @@ def test_checkpoints_that_cannot_be_read_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "orders", b"one")
-    code = (
-        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); "
-        "print('held', flush=True); sys.stdin.read()"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / LOCK_FILE)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with locked(tmp_path):
         with pytest.raises(Refused, match="is held"):
             write(tmp_path, "orders", b"two")
         assert (tmp_path / CLEAN_MARKER).exists()
-    finally:
-        holder.communicate()
 
 
 # --- power cuts ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 
 from kafkatool.engine.files import copying
 from kafkatool.engine.files.disk import Disk, File, Files
-from kafkatool.engine.files.lock import broker_is_alive
+from kafkatool.engine.files.lock import CLEAN_MARKER, broker_is_alive
 from kafkatool.engine.plan import applying
 from kafkatool.engine.plan import journal as journals
 from kafkatool.engine.plan import steps as plans
@@ -33,19 +33,18 @@ NOW = 1_700_000_000_000
 OLD_NS = 1_600_000_000_000_000_000
 RUN = "4be1f07a92c3"
 HOW = Applying(now_ms=NOW, run_ids=lambda: RUN)
-MARKER = ".kafka_cleanshutdown"
 SEED = 1000
 
 BEFORE = {
     "meta.properties": b"version=1\n",
-    MARKER: b"{}",
+    CLEAN_MARKER: b"{}",
     "t-0/0.log": b"good batches, torn",
     "t-0/0.index": b"lies",
     "t-0/5.log": b"five",
     "t-0/5.log.swap": b"better five",
     "t-0/9.log": b"nine",
 }
-UNCLEAN = {name: data for name, data in BEFORE.items() if name != MARKER}
+UNCLEAN = {name: data for name, data in BEFORE.items() if name != CLEAN_MARKER}
 AFTER = {
     "meta.properties": b"version=1\n",
     "t-0/0.log": b"good batches",
@@ -113,7 +112,7 @@ def test_undo_brings_everything_back_but_the_mark_of_a_clean_shutdown(log_dir: P
     assert undo(journal, Disk(), offline=False, now_ms=NOW) == 6
     left = read_tree(log_dir, ours=True)
     assert left.pop(f"recover.kafkatool-{RUN}")
-    assert left == {name: data for name, data in BEFORE.items() if name != MARKER}
+    assert left == {name: data for name, data in BEFORE.items() if name != CLEAN_MARKER}
     journal = read_journal(journal.path)
     assert journal.is_undone
     assert plan_undo(journal, Disk()).all == []
@@ -224,7 +223,7 @@ def test_a_log_may_not_end_below_its_start(log_dir: Path) -> None:
 
 
 def test_a_young_checkpoint_without_a_mark_of_shutdown_is_refused_unless_offline(log_dir: Path) -> None:
-    (log_dir / MARKER).unlink()
+    (log_dir / CLEAN_MARKER).unlink()
     checkpoint = log_dir / "replication-offset-checkpoint"
     checkpoint.write_text("0\n0\n")
     now = time.time_ns() // 1_000_000
@@ -322,14 +321,14 @@ def check_applied(left: Path, is_done: bool) -> None:
     found = read_tree(left)
     if is_done:
         expect(found == AFTER)
-    for name in {*BEFORE, *AFTER} - {MARKER}:
+    for name in {*BEFORE, *AFTER} - {CLEAN_MARKER}:
         expect(found.get(name) in (BEFORE.get(name), AFTER.get(name)) or name == "t-0/5.log")
     if any(left.rglob("*.tmp")):
         with catch_refusals():
             read_journal(str(left / f"recover.kafkatool-{RUN}"))
-    changed = {name: data for name, data in found.items() if name != MARKER}
-    is_changed = changed != {name: data for name, data in BEFORE.items() if name != MARKER}
-    expect(not (is_changed and MARKER in found))
+    changed = {name: data for name, data in found.items() if name != CLEAN_MARKER}
+    is_changed = changed != {name: data for name, data in BEFORE.items() if name != CLEAN_MARKER}
+    expect(not (is_changed and CLEAN_MARKER in found))
     expect(not (is_changed and not (left / f"recover.kafkatool-{RUN}").exists()))
     # The two fives never both vanish, and the better one never stands under both names.
     fives = [found[name] for name in ("t-0/5.log", "t-0/5.log.swap") if name in found]
@@ -339,7 +338,7 @@ def check_applied(left: Path, is_done: bool) -> None:
     if is_changed:
         with catch_refusals():
             undo(read_journal(str(journal)), Disk(), offline=False, now_ms=NOW)
-        expect(read_tree(left) == {name: data for name, data in BEFORE.items() if name != MARKER})
+        expect(read_tree(left) == {name: data for name, data in BEFORE.items() if name != CLEAN_MARKER})
 
 
 def do_apply(root: Path, files: Files) -> None:
@@ -361,7 +360,7 @@ def check_undone(left: Path, is_done: bool) -> None:
     found = read_tree(left)
     if is_done:
         expect(found == wanted)
-    expect(found in (AFTER, AFTER | {MARKER: b"{}"}) or MARKER not in found)
+    expect(found in (AFTER, AFTER | {CLEAN_MARKER: b"{}"}) or CLEAN_MARKER not in found)
     with catch_refusals():
         do_undo(left, Disk())
     expect(read_tree(left) == wanted)
@@ -371,7 +370,7 @@ def check_undone(left: Path, is_done: bool) -> None:
 def applied(tmp_path: Path) -> dict[str, bytes]:
     root = write_tree(tmp_path / "applied" / "logs", BEFORE)
     do_apply(root, Disk())
-    return read_tree(root, ours=True) | {MARKER: b"{}"}
+    return read_tree(root, ours=True) | {CLEAN_MARKER: b"{}"}
 
 
 def test_a_power_cut_while_undoing_can_be_repeated(memory_path: Path, applied: dict[str, bytes]) -> None:

@@ -12,7 +12,6 @@ from kafkatool.engine.batches.damage import FindingClass
 from kafkatool.engine.cluster.topic_settings import setting, topic_settings
 from kafkatool.engine.directory.log_dir import PartitionState, read_partition
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.steps import Applying
 from kafkatool.engine.rebuild.planning import Rebuilding, Rebuilt, as_plan, plan_rebuild
@@ -21,10 +20,11 @@ from kafkatool.format.offset_index import OffsetEntry, read_entries, write_entri
 from kafkatool.format.state.producer_snapshot import read_snapshot
 from tests.engine.disk import write_partition
 from tests.log_dirs import read_tree
+from tests.logs import GUEST
+from tests.mutations import flip
 from tests.places import FIXTURES
 
 NOW = 1_700_000_100_000  # within a day of the hand-made logs
-GUEST = Guest(cache_keep=True)
 PARTITIONS = sorted({str(path.parent.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log")})
 
 
@@ -202,9 +202,7 @@ def test_an_index_that_is_right_and_dense_is_left_alone_unless_forced(orders: Pa
 
 def test_the_good_batches_behind_damage_are_indexed_and_what_cannot_be_known_is_left(orders: Path) -> None:
     log = orders / segment_file(0, ".log")
-    data = bytearray(log.read_bytes())
-    data[len(data) // 2 + 300] ^= 1
-    log.write_bytes(data)
+    flip(log, log.stat().st_size // 2 + 300)
     (orders / segment_file(0, ".index")).unlink()
     found = rebuilt(orders, interval=4096)
     assert [damage.kind for _path, damage in found.damage] == [FindingClass.BAD_CRC]

@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 import time
 
 import pytest
 
 from kafkatool.engine.records.decoder_process import DecoderFailed, DecoderProcess
 from kafkatool.errors import UsageError
-
-READ = """
-import struct, sys
-put = sys.stdout.buffer
-def read():
-    head = sys.stdin.buffer.read(4)
-    if len(head) < 4:
-        sys.exit(0)
-    size = struct.unpack(">i", head)[0]
-    return None if size < 0 else sys.stdin.buffer.read(size)
-def write(field):
-    put.write(struct.pack(">i", -1) if field is None else struct.pack(">i", len(field)) + field)
-"""
-UPPER = (
-    READ
-    + """
-while True:
-    key, value = read(), read()
-    write(key)
-    write(None if value is None else value.upper())
-    put.flush()
-"""
-)
-
-
-def command(script: str) -> str:
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(script)}"
+from tests.engine.decoders import READ, UPPER, command
 
 
 def test_keys_and_values_go_through_it_and_null_is_not_empty() -> None:

@@ -6,33 +6,18 @@ or a topic id leaves the log directory out, and one that cannot read a snapshot 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from kafkatool.format.batch import read_header
 from kafkatool.format.names import segment_file
 from tests.cli import run
-from tests.engine.disk import write_partition
-from tests.failing_disk import failing_disk
+from tests.engine.disk import flip_second_batch, write_partition
+from tests.failing_disk import on_failing_disk
 from tests.log_dirs import read_tree
 
 LOG = segment_file(60, ".log")
 BLOCK = (8192, 12288)
-
-
-@contextmanager
-def failing(directory: Path, mount: Path, name: str, *bad: tuple[int, int]) -> Iterator[None]:
-    """A file of a partition moves to a disk that fails; the partition has a link to it."""
-    mount.mkdir()
-    data = (directory / name).read_bytes()
-    with ExitStack() as stack:
-        disk = stack.enter_context(failing_disk(mount, {name: data}, {name: list(bad)}))
-        (directory / name).unlink()
-        (directory / name).symlink_to(disk / name)
-        yield
 
 
 @pytest.fixture
@@ -43,7 +28,7 @@ def orders(tmp_path: Path) -> Path:
 def test_a_log_that_the_disk_does_not_give_keeps_a_broker_from_starting_and_is_not_touched(
     orders: Path, tmp_path: Path
 ) -> None:
-    with failing(orders, tmp_path / "disk", LOG, BLOCK):
+    with on_failing_disk(orders, tmp_path / "disk", LOG, BLOCK):
         told = run("recover", "--apply", "--offline", str(orders))
         kept = run("recover", "--keep-after-damage", str(tmp_path / "saved"), str(orders))
     assert (told.exit_code, kept.exit_code) == (4, 4)
@@ -58,10 +43,8 @@ def test_a_log_that_the_disk_does_not_give_keeps_a_broker_from_starting_and_is_n
 def test_what_lies_behind_a_cut_is_not_copied_from_a_disk_that_does_not_give_it(
     orders: Path, tmp_path: Path
 ) -> None:
-    data = bytearray((orders / LOG).read_bytes())
-    data[read_header(data).size + 100] ^= 1
-    (orders / LOG).write_bytes(data)
-    with failing(orders, tmp_path / "disk", LOG, BLOCK):
+    flip_second_batch(orders, 60)
+    with on_failing_disk(orders, tmp_path / "disk", LOG, BLOCK):
         before = sorted(path.name for path in orders.iterdir())
         told = run("recover", str(orders))
         done = run("recover", "--apply", "--offline", str(orders))
@@ -79,7 +62,7 @@ def test_what_lies_behind_a_cut_is_not_copied_from_a_disk_that_does_not_give_it(
 def test_a_side_file_that_the_disk_does_not_give_costs_the_directory(
     orders: Path, tmp_path: Path, name: str, what: bytes
 ) -> None:
-    with failing(orders, tmp_path / "disk", name, (0, 4096)):
+    with on_failing_disk(orders, tmp_path / "disk", name, (0, 4096)):
         told = run("recover", str(orders))
     assert told.exit_code == 4
     assert what in told.stdout
@@ -91,7 +74,7 @@ def test_a_snapshot_that_the_disk_does_not_give_costs_the_segment_behind_it(
 ) -> None:
     run("rebuild-index", "--apply", "--offline", str(orders))
     (orders.parent / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 120\n")
-    with failing(orders, tmp_path / "disk", segment_file(120, ".snapshot"), (0, 4096)):
+    with on_failing_disk(orders, tmp_path / "disk", segment_file(120, ".snapshot"), (0, 4096)):
         told = run("recover", str(orders))
     assert told.exit_code == 4
     assert b"a broker from 4.0 on first empties 00000000000000000120.log" in told.stdout
@@ -100,7 +83,7 @@ def test_a_snapshot_that_the_disk_does_not_give_costs_the_segment_behind_it(
 def test_rebuild_index_tells_and_goes_on_around_what_the_disk_does_not_give(
     orders: Path, tmp_path: Path
 ) -> None:
-    with failing(orders, tmp_path / "disk", LOG, BLOCK):
+    with on_failing_disk(orders, tmp_path / "disk", LOG, BLOCK):
         told = run("rebuild-index", str(orders))
     assert told.exit_code == 4
     assert b"unreadable" in told.stderr
@@ -110,7 +93,7 @@ def test_rebuild_index_tells_and_goes_on_around_what_the_disk_does_not_give(
 def test_an_index_that_the_disk_does_not_give_is_made_anew_but_not_copied(
     orders: Path, tmp_path: Path
 ) -> None:
-    with failing(orders, tmp_path / "disk", segment_file(60, ".index"), (0, 4096)):
+    with on_failing_disk(orders, tmp_path / "disk", segment_file(60, ".index"), (0, 4096)):
         told = run("rebuild-index", str(orders))
         done = run("rebuild-index", "--apply", "--offline", str(orders))
     assert b"the disk does not give all of it" in told.stdout

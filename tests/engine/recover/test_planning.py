@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from contextlib import suppress
@@ -32,12 +31,12 @@ from kafkatool.format.schema.control import write_end_marker
 from kafkatool.format.state.producer_snapshot import write_snapshot
 from tests.cli import run
 from tests.engine.crash_disk import CrashDisk, PowerCut, every_way
-from tests.engine.disk import START_MS, write_partition, write_segment
+from tests.engine.disk import START_MS, flip_second_batch, write_partition, write_segment
 from tests.log_dirs import read_tree
-from tests.logs import offsets, walk
+from tests.logs import GUEST, offsets, walk
+from tests.mutations import flip, put
 from tests.places import FIXTURES
 
-GUEST = Guest(cache_keep=True)
 HOW = StartFacts(now_ms=START_MS)
 
 
@@ -60,21 +59,13 @@ def whats(found: Recovered) -> list[tuple[str, int | None]]:
     return [(event.what, event.segment) for event in found.events]
 
 
-def flip(directory: Path, base: int) -> None:
-    """A bit in the body of the second batch of a segment."""
-    path = directory / segment_file(base, ".log")
-    data = bytearray(path.read_bytes())
-    data[read_header(data).size + 100] ^= 1
-    path.write_bytes(data)
-
-
 def test_everything_above_the_recovery_point_is_scanned_and_nothing_below(orders: Path) -> None:
     assert whats(recovered(orders)) == [("scan", 0), ("scan", 60), ("scan", 120)]
     assert whats(recovered(orders, StartFacts(START_MS, recovery_point=61))) == [("scan", 60), ("scan", 120)]
 
 
 def test_the_first_damage_ends_the_log_and_what_lies_behind_it_is_told(orders: Path) -> None:
-    flip(orders, 60)
+    flip_second_batch(orders, 60)
     found = recovered(orders)
     assert whats(found) == [("scan", 0), ("scan", 60), ("cut", 60), ("delete", 120)]
     cut = next(event for event in found.events if event.what == "cut")
@@ -115,14 +106,13 @@ LOG_DIRS = sorted(
 @pytest.mark.parametrize("log_dir", LOG_DIRS, ids=lambda path: str(path.relative_to(FIXTURES)))
 def test_nothing_of_what_a_broker_left_is_lost_by_leader_or_follower(log_dir: Path) -> None:
     done = run("recover", "--format", "ndjson", str(log_dir))
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    what = {row["what"] for row in found if row["kind"] == "recovery" and row["segment"] is not None}
+    what = {row["what"] for row in done.of("recovery") if row["segment"] is not None}
     assert (done.exit_code, what - {"scan", "leftover", "swap", "trim"}) == (0, set())
     assert "scan" in what
 
 
 def test_damage_below_the_recovery_point_is_not_seen(orders: Path) -> None:
-    flip(orders, 0)
+    flip_second_batch(orders, 0)
     found = recovered(orders, StartFacts(START_MS, recovery_point=61))
     assert not found.loses
 
@@ -134,7 +124,7 @@ def kept(directory: Path, name: str) -> Path:
 
 
 def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(orders: Path) -> None:
-    flip(orders, 60)
+    flip_second_batch(orders, 60)
     before = read_tree(orders)
     journal = do_recover(orders)
     assert kept(orders, segment_file(120, ".log")).exists()
@@ -144,7 +134,7 @@ def test_a_second_recovery_has_nothing_to_do_and_undo_brings_everything_back(ord
 
 
 def test_a_log_that_ends_below_its_start_is_deleted_and_begins_anew_there(orders: Path) -> None:
-    flip(orders, 0)
+    flip_second_batch(orders, 0)
     before = (orders / segment_file(0, ".log")).read_bytes()
     how = StartFacts(START_MS, log_start=100)
     found = recovered(orders, how)
@@ -183,7 +173,7 @@ def test_producers_of_a_tiered_log_are_kept_from_before_its_first_segment_here(o
 def test_a_partition_that_waits_to_be_deleted_is_told_and_left_to_the_broker(tmp_path: Path) -> None:
     name = "orders-0.0123456789abcdef0123456789abcdef-delete"
     directory = write_partition(tmp_path / "logs", name, segments=2)
-    flip(directory, 60)
+    flip_second_batch(directory, 60)
     found = recovered(directory)
     assert (whats(found), found.stages, found.loses) == ([("delete", None)], [], False)
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 x\n")
@@ -302,7 +292,7 @@ def damage(directory: Path) -> None:
         path = directory / segment_file(0, extension)
         shutil.copy2(path, f"{path}.swap")
     shutil.copy2(directory / segment_file(0, ".log"), directory / f"{segment_file(0, '.log')}.deleted")
-    flip(directory, 60)
+    flip_second_batch(directory, 60)
 
 
 def facts(directory: Path) -> dict[str, bytes]:
@@ -397,7 +387,7 @@ def test_what_is_saved_goes_to_a_new_directory_outside_of_the_log_directory(tmp_
 
 
 def test_the_command_tells_and_does(orders: Path) -> None:
-    flip(orders, 60)
+    flip_second_batch(orders, 60)
     told = run("recover", str(orders))
     assert told.exit_code == 4
     assert b"delete" in told.stdout
@@ -447,12 +437,6 @@ def test_keep_after_damage_takes_one_partition(orders: Path, option: str) -> Non
 
 
 # --- bytes that no checksum covers ----------------------------------------------------------------------
-
-
-def put(path: Path, position: int, new: bytes) -> None:
-    data = bytearray(path.read_bytes())
-    data[position : position + len(new)] = new
-    path.write_bytes(data)
 
 
 @pytest.mark.parametrize("magic", [3, 5, 127])
@@ -577,10 +561,8 @@ def test_a_flipped_bit_is_written_back_nothing_is_cut_and_it_can_be_undone(
     base: int, byte: int, bit: int, orders: Path
 ) -> None:
     before, path = logs_of(orders), orders / segment_file(base, ".log")
-    data = bytearray(path.read_bytes())
-    start = read_header(data).size
-    data[start + byte] ^= 1 << bit
-    path.write_bytes(data)
+    start = read_header(path.read_bytes()).size
+    flip(path, start + byte, bit)
     damaged, looks = read_tree(orders), path.stat()
     found = mended(orders)
     assert [one for one in whats(found) if one[0] != "scan"] == [("mend", base)]
@@ -599,7 +581,7 @@ def test_a_flipped_bit_is_written_back_nothing_is_cut_and_it_can_be_undone(
 def test_a_bit_below_the_recovery_point_is_mended_too(orders: Path) -> None:
     """A broker would not look there, and every consumer would fail at it."""
     before = logs_of(orders)
-    flip(orders, 0)
+    flip_second_batch(orders, 0)
     how = StartFacts(START_MS, recovery_point=130)
     assert whats(recovered(orders, how)) == [("scan", 120)]
     apply(as_plan(str(orders.parent), [mended(orders, how)]), Disk(), Applying(START_MS))
@@ -608,12 +590,10 @@ def test_a_bit_below_the_recovery_point_is_mended_too(orders: Path) -> None:
 
 def test_what_lies_behind_other_damage_is_cut_from_the_mended_log(orders: Path) -> None:
     whole = (orders / segment_file(60, ".log")).read_bytes()
-    flip(orders, 60)
+    flip_second_batch(orders, 60)
     path = orders / segment_file(60, ".log")
     size = read_header(path.read_bytes()).size
-    data = bytearray(path.read_bytes())
-    data[4 * size + 100 : 4 * size + 120] = bytes(20)
-    path.write_bytes(data)
+    put(path, 4 * size + 100, bytes(20))
     found = mended(orders)
     assert [one for one in whats(found) if one[0] != "scan"] == [("mend", 60), ("cut", 60), ("delete", 120)]
     apply(as_plan(str(orders.parent), [found]), Disk(), Applying(START_MS))
@@ -627,7 +607,7 @@ def test_a_mended_log_survives_a_crash_at_any_moment(memory_path: Path) -> None:
         directory = write_partition(memory_path / f"disk-{number}", "orders-0", segments=1)
         log = segment_file(0, ".log")
         new = (directory / log).read_bytes()
-        flip(directory, 0)
+        flip_second_batch(directory, 0)
         old = (directory / log).read_bytes()
         disk = CrashDisk(directory.parent, stop_at=number)
         with suppress(PowerCut):

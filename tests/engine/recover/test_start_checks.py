@@ -13,35 +13,14 @@ import pytest
 from kafkatool.engine.cluster.broker_dirs import configured_brokers, siblings
 from kafkatool.engine.cluster.view import ClusterView, Replicas
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.recover.assignment import fate_of
 from kafkatool.engine.recover.start_checks import StartChecks, check_start
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.release import Release
-from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from tests.cli import run
-from tests.engine.disk import CLUSTER_ID, TOPIC_ID, write_partition
-
-GUEST = Guest(cache_keep=True)
-METADATA = "__cluster_metadata-0"
-OTHER_ID = "b3RoZXIgZGlyZWN0b3J5IQ"
-VOTERS = QuorumState(0, 1, 1, -1, None, (1,))
-
-
-def make(path: Path, *, metadata: bool = True, directory_id: str = TOPIC_ID) -> Path:
-    """A log directory of a KRaft node, with nothing wrong in it."""
-    write_partition(path, "orders-0", segments=1)
-    (path / "meta.properties").write_text(
-        f"version=1\nnode.id=7\ncluster.id={CLUSTER_ID}\ndirectory.id={directory_id}\n"
-    )
-    if metadata:
-        (path / METADATA).mkdir()
-        (path / METADATA / "quorum-state").write_bytes(write_quorum_state(VOTERS))
-        (path / "bootstrap.checkpoint").write_bytes(
-            write_batch([NewRecord(None, b"\x01\x0c\x00\x11metadata.version\x00\x1e\x00", 0)])
-        )
-    return path
+from tests.engine.disk import CLUSTER_ID, METADATA, OTHER_ID, TOPIC_ID, write_node_dir
+from tests.logs import GUEST
 
 
 def read(path: Path) -> LogDir:
@@ -59,7 +38,7 @@ def verdict(found: StartChecks) -> str:
 
 
 def test_a_directory_with_nothing_wrong_keeps_nobody_from_starting(tmp_path: Path) -> None:
-    assert verdict(check(make(tmp_path / "logs"))) == "start"
+    assert verdict(check(write_node_dir(tmp_path / "logs"))) == "start"
 
 
 # --- checkpoints --------------------------------------------------------------------------------------
@@ -82,7 +61,7 @@ def test_a_checkpoint_of_the_wrong_shape_costs_the_directory_and_with_the_metada
     tmp_path: Path, name: str, text: str
 ) -> None:
     for metadata, expected in ((True, "refuse"), (False, "offline")):
-        path = make(tmp_path / expected, metadata=metadata)
+        path = write_node_dir(tmp_path / expected, metadata=metadata)
         (path / f"{name}-offset-checkpoint").write_text(text)
         assert verdict(check(path)) == expected
 
@@ -95,7 +74,7 @@ def test_a_checkpoint_of_the_wrong_shape_costs_the_directory_and_with_the_metada
 def test_a_wrong_number_in_a_checkpoint_matters_by_what_it_is_for(
     tmp_path: Path, name: str, text: str, expected: str
 ) -> None:
-    path = make(tmp_path / "logs", metadata=False)
+    path = write_node_dir(tmp_path / "logs", metadata=False)
     (path / f"{name}-offset-checkpoint").write_text(text)
     assert verdict(check(path)) == expected
 
@@ -120,7 +99,7 @@ def test_an_owner_that_cannot_be_read_costs_the_directory_and_with_the_metadata_
     tmp_path: Path, old: str, new: str, with_metadata: str, without: str
 ) -> None:
     for metadata, expected in ((True, with_metadata), (False, without)):
-        path = make(tmp_path / str(metadata), metadata=metadata)
+        path = write_node_dir(tmp_path / str(metadata), metadata=metadata)
         owner = path / "meta.properties"
         assert old in owner.read_text()
         owner.write_text(owner.read_text().replace(old, new))
@@ -132,7 +111,7 @@ def test_a_kraft_node_needs_an_owner_with_a_node_id_and_a_zookeeper_broker_does_
     tmp_path: Path, content: str | None
 ) -> None:
     for metadata, expected in ((True, "refuse"), (False, "start")):
-        path = make(tmp_path / str(metadata), metadata=metadata)
+        path = write_node_dir(tmp_path / str(metadata), metadata=metadata)
         (path / "meta.properties").unlink()
         if content is not None:
             (path / "meta.properties").write_text(content)
@@ -146,7 +125,10 @@ def test_a_kraft_node_needs_an_owner_with_a_node_id_and_a_zookeeper_broker_does_
 def test_directories_of_one_broker_that_disagree_keep_it_from_starting(
     tmp_path: Path, old: str, new: str
 ) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
     shutil.rmtree(two / "orders-0")
     owner = two / "meta.properties"
     owner.write_text(owner.read_text().replace(old, new))
@@ -155,7 +137,7 @@ def test_directories_of_one_broker_that_disagree_keep_it_from_starting(
 
 
 def test_the_configured_node_id_must_be_the_owner(tmp_path: Path) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     assert verdict(check_start(read(path), GUEST, None, node_id=7)) == "start"
     assert verdict(check_start(read(path), GUEST, None, node_id=8)) == "refuse"
 
@@ -164,7 +146,10 @@ def test_the_configured_node_id_must_be_the_owner(tmp_path: Path) -> None:
 def test_one_partition_in_two_directories_keeps_a_broker_from_starting_but_one_copy_on_its_way_does_not(
     tmp_path: Path, name: str
 ) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
     (two / "orders-0").rename(two / name)
     both = [read(one), read(two)]
     expected = "refuse" if name == "orders-0" else "start"
@@ -175,7 +160,10 @@ def test_one_partition_in_two_directories_keeps_a_broker_from_starting_but_one_c
 
 
 def test_the_directories_of_one_configuration_are_judged_together_by_the_command(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", metadata=False, directory_id=OTHER_ID)
+    one, two = (
+        write_node_dir(tmp_path / "a"),
+        write_node_dir(tmp_path / "b", metadata=False, directory_id=OTHER_ID),
+    )
     config = tmp_path / "server.properties"
     config.write_text(f"node.id=7\nlog.dirs={one},{two}\n")
     (broker,) = configured_brokers([str(config)])
@@ -188,7 +176,7 @@ def test_the_directories_of_one_configuration_are_judged_together_by_the_command
 
 
 def test_directories_of_two_nodes_are_not_held_against_each_other(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "a"), make(tmp_path / "b", directory_id=OTHER_ID)
+    one, two = write_node_dir(tmp_path / "a"), write_node_dir(tmp_path / "b", directory_id=OTHER_ID)
     (two / "meta.properties").write_text(f"version=1\nnode.id=8\ncluster.id={CLUSTER_ID}\n")
     both = [read(one), read(two)]
     assert siblings(both[0], both, []) == ([both[0]], None)
@@ -217,7 +205,7 @@ def test_directories_of_two_nodes_are_not_held_against_each_other(tmp_path: Path
     ],
 )
 def test_a_quorum_state_that_cannot_be_read_keeps_a_node_from_starting(tmp_path: Path, text: str) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     (path / METADATA / "quorum-state").write_text(text)
     assert verdict(check(path)) == "refuse"
 
@@ -227,7 +215,7 @@ ELECTION = '"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOff
 
 @pytest.mark.parametrize("version", ['"x"', "65536", "null", "0, "])
 def test_a_quorum_state_is_read_as_leniently_as_a_node_reads_it(tmp_path: Path, version: str) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     more = ',"more":1' if version.endswith(" ") else ""
     text = f'{{{ELECTION},"data_version":{version.rstrip(", ")}{more}}} and more'
     (path / METADATA / "quorum-state").write_text(text)
@@ -240,7 +228,7 @@ def test_a_quorum_state_is_read_as_leniently_as_a_node_reads_it(tmp_path: Path, 
 def test_a_beginning_without_a_version_keeps_a_node_from_starting_and_none_at_all_does_not(
     tmp_path: Path, content: bytes
 ) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     (path / "bootstrap.checkpoint").write_bytes(content)
     assert verdict(check(path)) == "refuse"
     (path / "bootstrap.checkpoint").unlink()
@@ -260,7 +248,7 @@ def test_a_beginning_without_a_version_keeps_a_node_from_starting_and_none_at_al
 def test_the_first_snapshot_of_a_newer_kafka_is_named_and_stops_a_release_that_is_too_old(
     tmp_path: Path, level: int, release: Release | None, ending: str | None
 ) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     old = path / "bootstrap.checkpoint"
     record = b"\x01\x0c\x00\x11metadata.version" + level.to_bytes(2, "big") + b"\x00"
     snapshot = path / METADATA / "00000000000000000000-0000000000.checkpoint"
@@ -294,7 +282,7 @@ def fate(log_dir: Path, known: ClusterView, *others: Path) -> str | None:
 
 
 def test_a_partition_that_the_metadata_does_not_give_to_this_node_is_set_aside(tmp_path: Path) -> None:
-    path = make(tmp_path / "logs")
+    path = write_node_dir(tmp_path / "logs")
     assert fate(path, view((7,), TOPIC_ID)) is None
     assert fate(path, view((8, 9))) == "stray"
     assert fate(path, ClusterView(is_known=True)) == "stray"
@@ -306,7 +294,10 @@ def test_a_partition_that_the_metadata_does_not_give_to_this_node_is_set_aside(t
 def test_a_copy_on_its_way_takes_over_where_the_metadata_has_it_and_loses_all_where_the_old_one_is_missing(
     tmp_path: Path,
 ) -> None:
-    old, new = make(tmp_path / "old"), make(tmp_path / "new", metadata=False, directory_id=OTHER_ID)
+    old, new = (
+        write_node_dir(tmp_path / "old"),
+        write_node_dir(tmp_path / "new", metadata=False, directory_id=OTHER_ID),
+    )
     (new / "orders-0").rename(new / FUTURE)
     assert fate(new, view((7,), TOPIC_ID), old) is None
     assert fate(new, view((7,), OTHER_ID), old) == "promote"

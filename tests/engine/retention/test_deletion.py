@@ -11,7 +11,6 @@ import pytest
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.directory.log_dir import read_log_dir, read_partition
 from kafkatool.engine.files.disk import Disk
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.plan.applying import apply
 from kafkatool.engine.plan.journal import read_journal
 from kafkatool.engine.plan.steps import Applying
@@ -26,10 +25,10 @@ from kafkatool.errors import Refused
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.checkpoint import EpochStart, read_leader_epochs
 from kafkatool.format.time_index import TimeEntry, write_entries
-from tests.engine.disk import START_MS, write_log_dir, write_partition
+from tests.engine.disk import START_MS, write_mixed_log_dir, write_partition
 from tests.log_dirs import read_tree
+from tests.logs import GUEST
 
-GUEST = Guest(cache_keep=True)
 SECOND_MS = START_MS + 30_000  # the first batch of the second segment
 LATER = START_MS + 3_600_000
 HOW = Applying(LATER, offline=True)
@@ -53,7 +52,7 @@ def judged(
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs")
+    return write_mixed_log_dir(tmp_path / "logs")
 
 
 # --- facts ------------------------------------------------------------------------------------------------

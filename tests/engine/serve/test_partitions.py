@@ -19,6 +19,7 @@ from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.offset_index import OffsetEntry, write_entries
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from tests.logs import TIME, batches, walk, write_log
+from tests.mutations import flipped
 
 Made = Callable[..., ServedPartition]
 
@@ -119,15 +120,12 @@ def test_a_torn_or_empty_tail_is_the_end_of_the_log(tmp_path: Path, opened: Made
             assert read_all(partition) == made[:4]
 
 
-def flipped(made: list[bytes], number: int) -> list[bytes]:
-    return [
-        batch[:70] + bytes([batch[70] ^ 1]) + batch[71:] if at == number else batch
-        for at, batch in enumerate(made)
-    ]
+def with_a_bad(number: int, made: list[bytes]) -> list[bytes]:
+    return [flipped(batch, 70) if at == number else batch for at, batch in enumerate(made)]
 
 
 def test_damage_is_an_error_at_its_first_offset_and_nowhere_before(tmp_path: Path, opened: Made) -> None:
-    made = flipped(batches(10), 4)
+    made = with_a_bad(4, batches(10))
     write_log(tmp_path / "t-0", b"".join(made))
     partition = opened()
     assert fetched(partition, 0) == b"".join(made[:4])
@@ -138,7 +136,7 @@ def test_damage_is_an_error_at_its_first_offset_and_nowhere_before(tmp_path: Pat
 
 
 def test_damage_is_left_out_if_that_is_wanted(tmp_path: Path, opened: Made) -> None:
-    made = flipped(batches(10), 4)
+    made = with_a_bad(4, batches(10))
     write_log(tmp_path / "t-0", b"".join(made))
     partition = opened(skips_damage=True, verifies=True)
     assert read_all(partition) == made[:4] + made[5:]
@@ -146,7 +144,7 @@ def test_damage_is_left_out_if_that_is_wanted(tmp_path: Path, opened: Made) -> N
 
 
 def test_what_a_clean_shutdown_vouches_for_is_checked_only_when_asked(tmp_path: Path, opened: Made) -> None:
-    made = flipped(batches(10), 4)
+    made = with_a_bad(4, batches(10))
     in_segments(tmp_path / "t-0", made, 5)
     assert read_all(opened(clean=True)) == made
     with pytest.raises(DamagedError):
@@ -154,7 +152,7 @@ def test_what_a_clean_shutdown_vouches_for_is_checked_only_when_asked(tmp_path: 
 
 
 def test_a_bad_last_batch_is_an_error_or_the_end(tmp_path: Path, opened: Made) -> None:
-    made = flipped(batches(3), 2)
+    made = with_a_bad(2, batches(3))
     write_log(tmp_path / "t-0", b"".join(made))
     with pytest.raises(DamagedError):
         fetched(opened(), 6)

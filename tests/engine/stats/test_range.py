@@ -21,12 +21,17 @@ from kafkatool.format.batch import Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from tests.engine.disk import START_MS, write_partition
-from tests.engine.stats.test_statistics import NOW, check, fingerprint, log, logs_of, starts_of
-from tests.engine.stats_reference import plain_range, read_plainly
+from tests.engine.stats_reference import (
+    NOW,
+    check_counts,
+    fingerprint,
+    logs_of,
+    plain_range,
+    read_plainly,
+    starts_of,
+)
 from tests.logs import LOG, TIME, batches, write_log
 from tests.places import FIXTURES
-
-__all__ = ["log"]  # a fixture: every kind of batch, with gaps and times that go back
 
 QUICK = settings(
     max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -55,7 +60,7 @@ def check_range(directory: Path, wanted: Range, *, deep: bool) -> None:
     logs = plain_range([read_plainly(path) for path in logs_of(directory)], wanted, deep=deep)
     *found, total = groups(directory, wanted, deep=deep)
     if found:
-        check(found[0], logs)
+        check_counts(found[0], logs)
     else:
         assert not any(log.batches for log in logs)
     assert total.stats.records == sum(batch.count for log in logs for batch in log.batches)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.commands.rows.stats import key_rows, stats_row, time_rows
+from kafkatool.commands.rows.stats import stats_row
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, survey
@@ -26,13 +23,10 @@ from kafkatool.engine.stats.walk import LogStats, StatsJob
 from kafkatool.format.batch import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message, write_wrapper
-from tests.engine.partitions_to_verify import batch, write_segment
-from tests.engine.stats_reference import PlainLog, plain_deep_numbers, plain_numbers, read_plainly
-from tests.engine.verify.test_mutations import segment, with_something_done_to_it
+from tests.engine.partitions_to_verify import batch, random_segment, with_something_done_to_it, write_segment
+from tests.engine.stats_reference import NOW, check_counts, fingerprint, logs_of, read_plainly, starts_of
 from tests.logs import TIME, batches, write_log
 from tests.places import FIXTURES
-
-NOW = TIME + 40_000
 
 
 def groups(*paths: Path, by: By = By.PARTITION, deep: bool = True, jobs: int = 1) -> list[StatsGroup]:
@@ -41,48 +35,12 @@ def groups(*paths: Path, by: By = By.PARTITION, deep: bool = True, jobs: int = 1
         return list(run.groups(StatsRequest(NOW, by, deep), pool))
 
 
-def check(group: StatsGroup, logs: list[PlainLog]) -> None:
-    """A group says of these logs what a plain count says."""
-    row = stats_row(group)
-    plain = plain_numbers(logs, NOW)
-    deep = plain_deep_numbers(logs, NOW) if group.stats.deep else {"spreads": {}, "top": None}
-    check_spreads(row, plain.pop("spreads") | deep.pop("spreads"))
-    hours = {
-        r["from_ms"]: (r["batches"], r["records"], r["size"]) for r in time_rows(group, group.stats.timeline)
-    }
-    assert hours == plain.pop("times")
-    if (top := deep.pop("top")) is not None:
-        found = [(r["key"], r["records"], r["size"]) for r in key_rows(group, 10_000, redact=False)]
-        assert found == [(key[:64], records, size) for key, records, size in top]
-    for codec in row["codecs"].values():
-        codec.pop("ratio")
-    expected = plain | deep
-    assert {key: row[key] for key in expected} == expected
-
-
-def check_spreads(row: dict[str, Any], spreads: dict[str, list[int]]) -> None:
-    for name, values in spreads.items():
-        found, ordered = row[name], sorted(values)
-        if not values:
-            assert found is None
-            continue
-        assert (found["min"], found["max"]) == (ordered[0], ordered[-1])
-        assert found["mean"] == pytest.approx(sum(values) / len(values), abs=0.001)
-        for percent in (50, 90, 99):
-            exact = ordered[max(1, -(-len(values) * percent // 100)) - 1]
-            assert exact <= found[f"p{percent}"] <= exact * 1.016
-
-
-def logs_of(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.iterdir() if path.name.endswith(".log"))
-
-
 @pytest.mark.parametrize("deep", [False, True])
 def test_every_fixture_counts_as_a_plain_count_does(deep: bool) -> None:
     checked = 0
     for directory in sorted({path.parent for path in FIXTURES.rglob("*.log")}):
         found = groups(directory, deep=deep)
-        check(found[0], [read_plainly(path) for path in logs_of(directory)])
+        check_counts(found[0], [read_plainly(path) for path in logs_of(directory)])
         checked += 1
     assert checked > 100
 
@@ -95,7 +53,7 @@ def test_every_codec_is_told_with_its_ratio(tmp_path: Path, codec: Codec) -> Non
     [group, _total] = groups(tmp_path / "t-0")
     ratio = stats_row(group)["codecs"][codec.label]["ratio"]
     assert ratio == 1 if codec is Codec.NONE else ratio > 5
-    check(group, [read_plainly(path) for path in logs_of(tmp_path / "t-0")])
+    check_counts(group, [read_plainly(path) for path in logs_of(tmp_path / "t-0")])
 
 
 def test_codecs_that_take_turns_are_told_apart(tmp_path: Path) -> None:
@@ -109,7 +67,7 @@ def test_codecs_that_take_turns_are_told_apart(tmp_path: Path) -> None:
     )
     log = write_log(tmp_path / "t-0", data)
     [group, _total] = groups(tmp_path / "t-0")
-    check(group, [read_plainly(log)])
+    check_counts(group, [read_plainly(log)])
 
 
 def test_a_batch_of_more_records_than_fit_at_once_is_counted_once(tmp_path: Path) -> None:
@@ -119,7 +77,7 @@ def test_a_batch_of_more_records_than_fit_at_once_is_counted_once(tmp_path: Path
         [group, _total] = groups(log.parent)
         row = stats_row(group)
         assert (row["data_records"], row["keys"], row["batches"]) == (70_000, 1000, 1)
-        check(group, [read_plainly(log)])
+        check_counts(group, [read_plainly(log)])
 
 
 def test_segments_of_a_partition_follow_each_other(tmp_path: Path) -> None:
@@ -171,7 +129,7 @@ def test_producers_transactions_and_markers_are_counted(tmp_path: Path) -> None:
     assert (row["transactional_batches"], row["control_batches"]) == (2, 1)
     assert row["data_records"] == 3
     assert row["future_batches"] == 0, "a marker's time is the broker's"
-    check(group, [read_plainly(log)])
+    check_counts(group, [read_plainly(log)])
 
 
 def test_with_the_brokers_clock_the_base_timestamp_is_nobodys(tmp_path: Path) -> None:
@@ -198,7 +156,7 @@ def test_old_formats_are_read_through_their_wrappers(tmp_path: Path) -> None:
         row = stats_row(group)
         assert {magic: found["records"] for magic, found in row["magics"].items()} == {"0": 1, "1": 8, "2": 1}
         assert (row["gaps"], row["no_timestamp_batches"]) == (0, 1)
-        check(group, [read_plainly(log)])
+        check_counts(group, [read_plainly(log)])
 
 
 def test_damage_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -212,21 +170,10 @@ def test_damage_is_left_out_and_counted(tmp_path: Path) -> None:
     assert row["damaged_size"] + row["size"] == log.stat().st_size
     assert row["gaps"] == 1
     assert stats_row(total)["damage_classes"] == row["damage_classes"]
-    check(group, [read_plainly(log)])
+    check_counts(group, [read_plainly(log)])
 
 
 # --- any splits, any workers --------------------------------------------------------------------------
-
-
-def fingerprint(value: Any) -> Any:
-    """Everything in a result, as something that can be compared."""
-    if is_dataclass(value):
-        return {one.name: fingerprint(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [fingerprint(one) for one in value]
-    return value
 
 
 def walked(log: Path, cuts: list[int], jobs: int = 1) -> LogStats:
@@ -235,38 +182,6 @@ def walked(log: Path, cuts: list[int], jobs: int = 1) -> LogStats:
     with workers(jobs) as pool:
         [(_key, found)] = survey(iter([Task(0, StatsJob(NOW, deep=True, seed=7), splits)]), pool)
     return found
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Batches of every kind: codecs, producers, gaps, times that go back, null keys, headers."""
-    pieces = []
-    for number in range(60):
-        rows = [
-            NewRecord(
-                None if number % 7 == 0 else b"k%d" % (number * at % 13),
-                None if at == 2 else bytes(number),
-                TIME + (number * 37 % 50) * 1000 + at,
-                [(b"h", b"v")] * (at % 2),
-            )
-            for at in range(1 + number % 4)
-        ]
-        pieces.append(
-            write_batch(
-                rows,
-                base_offset=10 * number,
-                codec=list(Codec)[number % 5],
-                attributes=CONTROL_MASK if number % 11 == 10 else 0,
-                producer_id=number % 3 - 1,
-            )
-        )
-    return write_log(tmp_path_factory.mktemp("log"), b"".join(pieces))
-
-
-def starts_of(log: Path) -> list[int]:
-    from tests.logs import walk
-
-    return [batch.position for batch in walk(log)[0]]
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
@@ -342,6 +257,6 @@ def test_files_that_are_gone_or_grow_are_noted(tmp_path: Path) -> None:
 def test_no_mutation_crashes_and_what_is_left_is_counted_plainly(tmp_path: Path, start: int) -> None:
     for number in range(start, start + 60):
         seed = random.Random(number)
-        log = write_log(tmp_path / "t-0", with_something_done_to_it(seed, segment(seed)))
+        log = write_log(tmp_path / "t-0", with_something_done_to_it(seed, random_segment(seed)))
         [group, _total] = groups(log.parent)
-        check(group, [read_plainly(log)])
+        check_counts(group, [read_plainly(log)])

@@ -11,7 +11,6 @@ import pytest
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.cluster.transactional_ids import CoordinatorState, TransactionalId
 from kafkatool.engine.directory.log_dir import read_log_dir
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.transactions.ends import REMEMBERED_MS, TransactionEnd, find_ends
 from kafkatool.engine.transactions.open_transactions import OpenTransaction
 from kafkatool.engine.transactions.verdicts import (
@@ -28,10 +27,10 @@ from kafkatool.format.release import Release
 from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
 from kafkatool.format.state.properties import MetaProperties, write_meta_properties
 from tests.engine.partitions_to_verify import write_metadata
-from tests.engine.transaction_logs import TIME, LogMaker, write_log_dir
+from tests.engine.transaction_logs import LogMaker, write_logs
 from tests.engine.transaction_states import state, write_all_states, write_states
+from tests.logs import GUEST, TIME
 
-GUEST = Guest(cache_keep=True)
 OLD = TIME + 2 * HANGING_AFTER_MS
 TIMEOUT = 60_000
 OPEN = OpenTransaction("orders", 0, "/d/orders-0", 7, 3, 18, TIME - 5, TIME, 20)
@@ -229,7 +228,7 @@ def verdicts_of(log_dir: Path, *others: Path, at_ms: int | None = None) -> list[
 
 
 def place(log_dir: Path, log: LogMaker, name: str = "orders-0") -> Path:
-    return write_log_dir(log_dir, {0: bytes(log.data)}, name=name)
+    return write_logs(log_dir, {0: bytes(log.data)}, name=name)
 
 
 def test_the_clock_is_the_newest_time_on_the_disk_unless_another_is_given(tmp_path: Path) -> None:
@@ -325,7 +324,7 @@ def ends_in_three_segments(
     """The offsets of the markers of producer 7 that are found; one is in the second of three segments."""
     second = LogMaker(offset=2).txn(7).commit(7)
     logs = {0: LogMaker().plain(2).data, 2: second.data, 4: LogMaker(offset=4).plain().data}
-    directory = write_log_dir(tmp_path, {base: bytes(data) for base, data in logs.items()})
+    directory = write_logs(tmp_path, {base: bytes(data) for base, data in logs.items()})
     for number, base in enumerate(logs):
         when = TIME // 1000 + number * took_s
         os.utime(directory / f"{base:020d}.log", (when, when))

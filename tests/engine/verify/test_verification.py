@@ -35,18 +35,17 @@ from tests.cli import run
 from tests.engine.partitions_to_verify import (
     OTHER_ID,
     SEGMENT,
-    TIME,
     TOPIC_ID,
     batch,
-    change,
     findings,
-    flip,
     kinds_of,
     state,
-    write_log_dir,
+    write_healthy_log_dir,
     write_partition,
     write_segment,
 )
+from tests.logs import TIME
+from tests.mutations import change, flip, flipped
 from tests.places import FIXTURES
 
 SIZE = len(batch(0))
@@ -55,7 +54,7 @@ F = FindingClass
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    return write_log_dir(tmp_path / "logs", isr=[1])
+    return write_healthy_log_dir(tmp_path / "logs", isr=[1])
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ def test_a_flipped_bit_is_mended_by_the_command_that_is_named(partition: Path) -
 
 
 def test_another_replica_is_better_than_a_mended_bit(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1, 2])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1, 2])
     flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200, 5)
     assert only(findings(log_dir)).fix == Advice.SET_ASIDE(where=log_dir / "orders-0")
 
@@ -508,7 +507,7 @@ def test_a_malformed_checkpoint_is_found(log_dir: Path, name: str, text: bytes, 
 
 
 def test_a_topic_id_that_the_cluster_does_not_know_is_found(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     metadata = log_dir / "orders-0" / "partition.metadata"
     metadata.write_bytes(b"version: 0\ntopic_id: " + OTHER_ID.encode())
     found = only(findings(log_dir))
@@ -530,13 +529,13 @@ def test_an_unknown_directory_keeps_a_broker_from_starting(log_dir: Path) -> Non
 
 
 def test_two_directories_of_one_broker_may_not_hold_the_same_partition(tmp_path: Path) -> None:
-    one, two = write_log_dir(tmp_path / "a"), write_log_dir(tmp_path / "b")
+    one, two = write_healthy_log_dir(tmp_path / "a"), write_healthy_log_dir(tmp_path / "b")
     found = only(findings(one, two))
     assert (found.damage.kind, found.damage.severity) == (F.OVERLAP, Severity.NO_START)
 
 
 def test_two_directories_of_one_broker_may_not_have_two_owners(tmp_path: Path) -> None:
-    one, two = write_log_dir(tmp_path / "a"), write_log_dir(tmp_path / "b")
+    one, two = write_healthy_log_dir(tmp_path / "a"), write_healthy_log_dir(tmp_path / "b")
     (two / "meta.properties").write_bytes(b"version=1\nnode.id=2\ncluster.id=other\n")
     assert F.BAD_METADATA in kinds_of(findings(one, two))
 
@@ -591,7 +590,7 @@ def test_a_snapshot_behind_the_end_is_noted(partition: Path) -> None:
 
 
 def test_with_another_replica_in_sync_the_advice_is_to_fetch_again(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1, 2])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1, 2])
     flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200)
     found = only(findings(log_dir))
     assert found.replicas is not None
@@ -601,7 +600,7 @@ def test_with_another_replica_in_sync_the_advice_is_to_fetch_again(tmp_path: Pat
 
 
 def test_without_another_replica_the_advice_is_to_recover(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs", isr=[1])
+    log_dir = write_healthy_log_dir(tmp_path / "logs", isr=[1])
     flip(closed(log_dir / "orders-0", ".log"), 3 * SIZE + 200)
     assert str(only(findings(log_dir)).fix).startswith("kafkatool recover ")
 
@@ -620,8 +619,8 @@ def test_an_eligible_leader_replica_counts_as_another_copy(tmp_path: Path) -> No
 
 
 def test_of_several_copies_of_the_metadata_the_newest_counts(tmp_path: Path) -> None:
-    newer = write_log_dir(tmp_path / "newer", isr=[1, 2])
-    older = write_log_dir(tmp_path / "older", isr=[1])
+    newer = write_healthy_log_dir(tmp_path / "newer", isr=[1, 2])
+    older = write_healthy_log_dir(tmp_path / "older", isr=[1])
     log = newer / "__cluster_metadata-0" / segment_file(0, ".log")
     with log.open("ab") as file:
         file.write(write_batch([NewRecord(None, b"-", TIME)], base_offset=2, partition_leader_epoch=1))
@@ -643,7 +642,7 @@ def test_after_a_clean_shutdown_nothing_is_looked_at(log_dir: Path) -> None:
 
 
 def test_directories_to_be_deleted_are_left_alone(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs")
+    log_dir = write_healthy_log_dir(tmp_path / "logs")
     doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
     flip(closed(doomed, ".log"), 100)
     assert findings(log_dir) == []
@@ -653,7 +652,7 @@ def test_directories_to_be_deleted_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_directory_to_be_deleted_is_walked_where_it_is_named_itself(tmp_path: Path) -> None:
-    log_dir = write_log_dir(tmp_path / "logs")
+    log_dir = write_healthy_log_dir(tmp_path / "logs")
     doomed = write_partition(log_dir / "gone-0.0123456789abcdef0123456789abcdef-delete")
     change(active(doomed, ".index"), lambda data: data.extend(bytes(4096)))  # preallocated, never trimmed
     assert findings(doomed) == []
@@ -665,10 +664,9 @@ def test_a_directory_to_be_deleted_is_walked_where_it_is_named_itself(tmp_path: 
 
 
 def test_a_metadata_snapshot_is_walked_like_a_log(log_dir: Path) -> None:
-    raw = bytearray(write_batch([NewRecord(None, b"x" * 40, TIME)], partition_leader_epoch=1))
-    raw[70] ^= 1
+    raw = write_batch([NewRecord(None, b"x" * 40, TIME)], partition_leader_epoch=1)
     path = log_dir / "__cluster_metadata-0" / "00000000000000000002-0000000001.checkpoint"
-    path.write_bytes(raw)
+    path.write_bytes(flipped(raw, 70))
     assert kinds_of(findings(log_dir)) == [F.BIT_FLIP]
 
 

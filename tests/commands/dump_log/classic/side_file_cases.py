@@ -20,6 +20,7 @@ from kafkatool.format.batch import TIMESTAMP_TYPE_MASK, Codec, NewRecord, read_h
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.names import segment_file
 from kafkatool.format.state import producer_snapshot
+from tests.logs import TIME
 
 Dump = Callable[[str, ClassicOptions, Reports, Emit, Note], None]
 DUMPS: dict[str, Dump] = {
@@ -28,7 +29,6 @@ DUMPS: dict[str, Dump] = {
     ".txnindex": dump_txn_index,
     ".snapshot": dump_snapshot,
 }
-TIME = 1_700_000_000_000
 
 
 @dataclass

@@ -25,6 +25,7 @@ from kafkatool.format.release import Release
 from kafkatool.format.state.producer_snapshot import write_snapshot
 from kafkatool.format.time_index import TimeEntry
 from tests.commands.dump_log.classic.side_file_cases import DUMPS, dump, right_segment
+from tests.mutations import put
 
 OPTIONS = ClassicOptions()
 
@@ -134,10 +135,7 @@ def test_a_failed_sanity_check_is_damage_instead_of_a_line(extension: str, tmp_p
 
 def test_damage_in_the_log_does_not_stop_a_time_index(tmp_path: Path) -> None:
     positions = segment(tmp_path)
-    log = tmp_path / segment_file(100, ".log")
-    raw = bytearray(log.read_bytes())
-    raw[positions[5] + 8 : positions[5] + 12] = bytes(4)
-    log.write_bytes(raw)
+    put(tmp_path / segment_file(100, ".log"), positions[5] + 8, bytes(4))
     write(tmp_path, ".index", b"")
     path = write(
         tmp_path, ".timeindex", time_index.write_entries(TimeEntry(1000 + i, i) for i in range(1, 9))
