@@ -4,7 +4,7 @@ A clean log is believed. After a crash every segment from the recovery point on 
 are written anew; the first damage ends the log, and the segments behind it are removed. What was synced
 before the crash is not damaged, so nothing that was promised is lost. What was left in the middle of a
 cleaning or a split is finished or undone first (`leftovers.py`), and a segment that spans too many offsets
-is split (`split.py`).
+is split (`segment_split.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One partition's log: batches in, segments out, as a broker keeps it.
 
-    with open_log(Disk(), path, config, now_ms=now) as log:          # log_loading.py
+    with open_log(Disk(), path, config, now_ms=now) as log:          # loading.py
         log.append_as_leader(batch, leader_epoch=0, now_ms=now)
-        read(log, 0, max_bytes=1 << 20)                              # log_reading.py
+        read(log, 0, max_bytes=1 << 20)                              # reading.py
 
 What is promised after a power cut: everything below `recovery_point`, for a log that is opened again with
 that recovery point or a lower one. Callers keep it (a broker: in `recovery-point-offset-checkpoint`), and

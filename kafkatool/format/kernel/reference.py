@@ -719,7 +719,7 @@ _NO_HEADER = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 class IndexCounts:
     """How far the two indexes of a segment have come, and the short way for one more batch.
 
-    Which batch gets an entry, and why: engine/accounting.py, which has these numbers from here.
+    Which batch gets an entry, and why: engine/broker/index_accounting.py, which has these numbers from here.
     """
 
     def __init__(

@@ -494,7 +494,7 @@ def test_very_many_lives_survive_power_cuts(seed: int) -> None:
 
 
 def sync_calls() -> set[str]:
-    """Every line of the log that syncs something; those of fs.py are proven in test_fs.py."""
+    """Every line of the log that syncs something; those of disk.py are proven in test_disk.py."""
     found = set()
     for module in (partition_log, loading, segment, snapshots, producer_rebuild, leftovers, segment_split):
         path = Path(str(module.__file__))
