@@ -150,7 +150,7 @@ class _Commands(HelpOrder, TyperGroup):
 def _end(error: Exception, ctx: Any) -> NoReturn:
     """Say what went wrong, once, and leave with its exit code."""
     from kafkatool.commands.line.options import DEBUG
-    from kafkatool.commands.screen.render import printable
+    from kafkatool.commands.screen.values import printable
 
     if isinstance(error, typer.Exit) or _is_help(error):
         _flush_or_leave()

@@ -18,7 +18,8 @@ from kafkatool.commands.line.options import (
     severity,
     share,
 )
-from kafkatool.commands.screen.render import Format, Talk
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ def _examine(broker: Broker, asked: DoctorRequest, speak: Talk) -> Diagnosis:
 def _show(found: Diagnosis, fmt: Format, *, every: bool, raw: bool) -> None:
     from kafkatool.commands.rows import diagnosis as doctor_rows
     from kafkatool.commands.rows.findings import FINDING_COLUMNS, finding_row
-    from kafkatool.commands.screen.render import painted_heading, painted_severity, printable, rows, stdout
+    from kafkatool.commands.screen.table import painted_heading, painted_severity, rows
+    from kafkatool.commands.screen.values import printable, stdout
 
     findings = found.chart.findings
     if fmt is not Format.table:

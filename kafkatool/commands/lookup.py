@@ -19,7 +19,9 @@ from kafkatool.commands.line.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.screen.render import Column, Format, Look, Row, Talk, printable, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row, printable
 from kafkatool.engine.advice.table import Advice
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX

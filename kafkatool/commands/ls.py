@@ -12,7 +12,9 @@ import typer
 
 from kafkatool.commands.line.options import CommonOptions, FileOptions, FormatOpt, RawOpt, epilog
 from kafkatool.commands.line.record_options import LimitOpt
-from kafkatool.commands.screen.render import Format, Talk, rows
+from kafkatool.commands.screen.table import rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
 if TYPE_CHECKING:

@@ -20,7 +20,9 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.line.plan_options import PlanOptions
-from kafkatool.commands.screen.render import Format, Rows, Talk, rows
+from kafkatool.commands.screen.table import Rows, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -21,7 +21,9 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.line.plan_options import PlanOptions
-from kafkatool.commands.screen.render import Column, Format, Look, Row, Rows, Talk, iso_time, rows
+from kafkatool.commands.screen.table import Column, Look, Rows, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.names import parse_partition_directory
 

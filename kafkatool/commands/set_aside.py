@@ -10,7 +10,9 @@ import typer
 
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
 from kafkatool.commands.line.plan_options import ChangeOptions
-from kafkatool.commands.screen.render import Format, Talk, rows
+from kafkatool.commands.screen.table import rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, Refused, UsageError
 
 if TYPE_CHECKING:

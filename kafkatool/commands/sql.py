@@ -10,7 +10,9 @@ import typer
 
 from kafkatool.commands.line.options import BytesOpt, CommonOptions, PathOptions, RawOpt, epilog
 from kafkatool.commands.line.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
-from kafkatool.commands.screen.render import BytesFormat, Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat, Format, Row
 from kafkatool.errors import ExitCode, KafkatoolError, UsageError
 
 if TYPE_CHECKING:

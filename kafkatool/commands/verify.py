@@ -22,7 +22,9 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.recheck_options import RecheckOptions
 from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
-from kafkatool.commands.screen.render import Format, Rows, Talk
+from kafkatool.commands.screen.table import Rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +132,8 @@ def _show(
     has_state: bool,
 ) -> None:
     from kafkatool.commands.rows import findings as verify_rows
-    from kafkatool.commands.screen.render import Column, rows, stdout
+    from kafkatool.commands.screen.table import Column, rows
+    from kafkatool.commands.screen.values import stdout
 
     columns: tuple[Column, ...] = verify_rows.LIST_COLUMNS if every else verify_rows.PARTITION_COLUMNS
     if fmt is Format.csv:

@@ -11,11 +11,11 @@ import typer
 
 from kafkatool.commands.bench.output import BenchOptions, DirArg, number, sparkline, write_metrics
 from kafkatool.commands.line.options import FormatOpt, epilog
-from kafkatool.commands.screen.render import Format
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.screen.render import Talk
+    from kafkatool.commands.screen.talk import Talk
     from kafkatool.engine.bench.append import Limit, Sample, WrittenLogs
     from kafkatool.engine.bench.compare import Metric
     from kafkatool.engine.bench.load import Load

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.options import FormatOpt, RawOpt, TalkOptions, epilog
-from kafkatool.commands.screen.render import Column, Format, Look, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:

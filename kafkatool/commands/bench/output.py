@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafkatool.commands.line.options import RawOpt, TalkOptions
-from kafkatool.commands.screen.render import Column, Format, Look, rows, takes_escapes
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.values import Format, takes_escapes
 
 if TYPE_CHECKING:
     from kafkatool.engine.bench.compare import Metric

@@ -10,7 +10,7 @@ import typer
 
 from kafkatool.commands.bench.output import BenchOptions, DirArg, write_metrics
 from kafkatool.commands.line.options import FormatOpt, epilog
-from kafkatool.commands.screen.render import Format
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode, KafkatoolError
 
 if TYPE_CHECKING:

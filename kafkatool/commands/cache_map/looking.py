@@ -11,7 +11,7 @@ from kafkatool.commands.cache_map.options import CacheChangeOptions, MapFormat
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.commands.screen.render import Talk
+    from kafkatool.commands.screen.talk import Talk
     from kafkatool.engine.cache.planning import CacheAction
     from kafkatool.engine.cache.residents import Notes
     from kafkatool.engine.directory.targets import Target
@@ -52,8 +52,8 @@ class Looking:
 
     def draw(self, targets: list[Target]) -> None:
         from kafkatool.commands.rows.cache_picture import draw_html, draw_svg
-        from kafkatool.commands.screen.render import stdout
         from kafkatool.commands.screen.terminal_text import guarded
+        from kafkatool.commands.screen.values import stdout
         from kafkatool.engine.cache.residents import map_targets
 
         draw = draw_html if self.fmt is MapFormat.html else draw_svg
@@ -65,7 +65,8 @@ class Looking:
     def change(self, targets: list[Target], action: CacheAction, wanted: CacheChangeOptions) -> None:
         """Show the plan for every partition, or do it."""
         from kafkatool.commands.rows.cache import DONE_COLUMNS, PIECE_COLUMNS
-        from kafkatool.commands.screen.render import Format, rows
+        from kafkatool.commands.screen.table import rows
+        from kafkatool.commands.screen.values import Format
 
         if self.fmt not in (MapFormat.table, MapFormat.ndjson):
             raise UsageError("a plan is written as a table or NDJSON")

@@ -33,15 +33,8 @@ from kafkatool.commands.rows.cache import (
     segment_row,
     tail_sentence,
 )
-from kafkatool.commands.screen.render import (
-    Ndjson,
-    Table,
-    has_colour,
-    human_size,
-    printable,
-    stdout,
-    takes_escapes,
-)
+from kafkatool.commands.screen.table import Ndjson, Table
+from kafkatool.commands.screen.values import has_colour, human_size, printable, stdout, takes_escapes
 from kafkatool.engine.cache.residents import (
     CachedTail,
     MappedPartition,

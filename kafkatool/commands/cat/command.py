@@ -21,7 +21,7 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.records.visible_options import VisibleOptions
-from kafkatool.commands.screen.render import BytesFormat, bytes_text
+from kafkatool.commands.screen.values import BytesFormat, bytes_text
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ class _CatOutput:
         return lambda raw: bytes_text(raw, self.how).encode()
 
     def _guard(self) -> Callable[[bytes], bytes]:
-        from kafkatool.commands.screen.render import stdout
         from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
+        from kafkatool.commands.screen.values import stdout
 
         return harmless_bytes if is_terminal(stdout()) else bytes
 

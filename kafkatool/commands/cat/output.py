@@ -10,8 +10,8 @@ import numpy as np
 from kafkatool.commands.cat.template import RecordOrigin, Template
 from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import RecordReading, Rows
-from kafkatool.commands.screen.render import BytesFormat, stdout
 from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
+from kafkatool.commands.screen.values import BytesFormat, stdout
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.records.decoder_process import DecoderProcess
 from kafkatool.engine.records.stream import RecordPiece, records_of

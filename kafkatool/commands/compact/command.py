@@ -27,7 +27,9 @@ from kafkatool.commands.line.options import (
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.commands.screen.recorded_talk import RecordedRows, RecordedTalk
-from kafkatool.commands.screen.render import BytesFormat, Format, Rows, Talk, rows
+from kafkatool.commands.screen.table import Rows, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat, Format
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:

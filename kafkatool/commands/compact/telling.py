@@ -18,7 +18,9 @@ from kafkatool.commands.rows.compaction import (
 )
 from kafkatool.commands.rows.settings import setting_row, settings_sentence
 from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
-from kafkatool.commands.screen.render import BytesFormat, Format, Row, Rows, Talk, bytes_json
+from kafkatool.commands.screen.table import Rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat, Format, Row, bytes_json
 from kafkatool.engine.cluster.effective_settings import SettingOrigin
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from kafkatool.commands.line.options import (
     epilog,
 )
 from kafkatool.commands.line.record_options import RecordOptions
-from kafkatool.commands.screen.render import BytesFormat, Format
+from kafkatool.commands.screen.values import BytesFormat, Format
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

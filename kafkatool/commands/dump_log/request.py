@@ -11,7 +11,8 @@ from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.render import BytesFormat, Talk
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import walk_range

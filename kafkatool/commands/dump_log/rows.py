@@ -29,7 +29,8 @@ from kafkatool.commands.rows.batches import (
 )
 from kafkatool.commands.rows.side_files import SIDE_KEYS, row_kind, side_rows
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.values import Format, Row
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch

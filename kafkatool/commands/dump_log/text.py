@@ -23,8 +23,8 @@ from kafkatool.commands.dump_log.request import (
 )
 from kafkatool.commands.rows.batches import LogPlace, damage_sentence
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.render import stdout
 from kafkatool.commands.screen.terminal_text import guarded, harmless, harmless_bytes, is_terminal
+from kafkatool.commands.screen.values import stdout
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch

@@ -21,7 +21,7 @@ from kafkatool.commands.line.options import (
 from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.line.spark_options import Advance, SparkOptions
 from kafkatool.commands.records.visible_options import ExportFormat, VisibleOptions
-from kafkatool.commands.screen.render import BytesFormat
+from kafkatool.commands.screen.values import BytesFormat
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

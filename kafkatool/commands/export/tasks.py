@@ -12,7 +12,7 @@ from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.records.reading import RecordReading
 from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.recorded_talk import RecordedTalk
-from kafkatool.commands.screen.render import BytesFormat
+from kafkatool.commands.screen.values import BytesFormat
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Disk

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import RecordReading, Rows, visible_row
 from kafkatool.commands.records.visible_options import ExportFormat
-from kafkatool.commands.screen.render import BytesFormat, csv_line
+from kafkatool.commands.screen.values import BytesFormat, csv_line
 from kafkatool.engine.records.export_output import Sink
 from kafkatool.engine.records.stream import RecordPiece, records_of
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.command_line import EXIT_CODES, epilog
-from kafkatool.commands.screen.render import BytesFormat, Format, Talk
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat, Format
 from kafkatool.errors import UsageError, unknown_word
 
 if TYPE_CHECKING:

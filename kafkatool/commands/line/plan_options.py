@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.options import PathOptions, SetOpt
-from kafkatool.commands.screen.render import Format, Talk
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:

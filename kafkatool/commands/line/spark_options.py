@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkatool.commands.screen.render import Talk
+from kafkatool.commands.screen.talk import Talk
 from kafkatool.errors import UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kafkatool.commands.line.options import (
     severity,
 )
 from kafkatool.commands.pipeline.options import AuditOptions, RootOptions
-from kafkatool.commands.screen.render import Format
+from kafkatool.commands.screen.values import Format
 
 EPILOG = epilog(
     {

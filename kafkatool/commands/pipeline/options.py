@@ -10,7 +10,9 @@ import typer
 
 from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
 from kafkatool.commands.line.recheck_options import RecheckOptions
-from kafkatool.commands.screen.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:

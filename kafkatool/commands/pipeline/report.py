@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.options import FailOnOpt, FormatOpt, RawOpt, TalkOptions, epilog, severity
-from kafkatool.commands.screen.render import Column, Format, Look, Row, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.values import Format, Row
 from kafkatool.errors import ExitCode
 
 if TYPE_CHECKING:

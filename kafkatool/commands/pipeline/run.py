@@ -9,7 +9,7 @@ import typer
 from kafkatool.commands.line.options import CommonOptions, FailOnOpt, FormatOpt, RawOpt, epilog, severity
 from kafkatool.commands.line.spark_options import EMBEDDED, ConfOpt, MasterOpt, SparkOptions
 from kafkatool.commands.pipeline.options import AuditOptions, RootOptions
-from kafkatool.commands.screen.render import Format
+from kafkatool.commands.screen.values import Format
 
 EPILOG = epilog(
     {

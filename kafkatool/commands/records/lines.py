@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafkatool.commands.records.reading import visible_row
 from kafkatool.commands.rows.batches import LogPlace
-from kafkatool.commands.screen.render import BytesFormat, bytes_json, ndjson_encoder
+from kafkatool.commands.screen.values import BytesFormat, bytes_json, ndjson_encoder
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.records.stream import RecordPiece
 from kafkatool.format.legacy import LegacyHeader

@@ -15,7 +15,7 @@ from kafkatool.commands.line.options import PathOptions
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.rows.batches import LogPlace, bad_records, damage_sentence, record_row
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.render import Talk
+from kafkatool.commands.screen.talk import Talk
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.mending import Mender

@@ -27,7 +27,7 @@ from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from kafkatool.commands.report.page import Told
-    from kafkatool.commands.screen.render import Row
+    from kafkatool.commands.screen.values import Row
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.jobs.worker_pool import Workers
     from kafkatool.engine.report.gathering import Gathering
@@ -240,7 +240,7 @@ def _now(text: str | None) -> int:
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:
-    from kafkatool.commands.screen.render import ndjson_encoder
+    from kafkatool.commands.screen.values import ndjson_encoder
 
     encode = ndjson_encoder()
     return (encode(row) + "\n" for row in rows)

@@ -9,7 +9,7 @@ from kafkatool.commands.report.words import counted, finding_counts, lost_ranges
 from kafkatool.commands.rows.findings import offsets_text
 from kafkatool.commands.screen.html_tables import table
 from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
-from kafkatool.commands.screen.render import BytesFormat, bytes_text, human_size, iso_time
+from kafkatool.commands.screen.values import BytesFormat, bytes_text, human_size, iso_time
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.report.gathering import Gathering
 from kafkatool.engine.report.records_around import MOST_BYTES, Around, ShownRecord

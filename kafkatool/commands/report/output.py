@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from kafkatool.commands.screen.render import stdout
 from kafkatool.commands.screen.terminal_text import guarded
+from kafkatool.commands.screen.values import stdout
 from kafkatool.errors import KafkatoolError, UsageError
 
 Write = Callable[[Iterable[str]], None]

@@ -25,7 +25,7 @@ from kafkatool.commands.report.sections import (
 from kafkatool.commands.report.style import STYLE
 from kafkatool.commands.report.words import ReportVerdict, counted, verdict
 from kafkatool.commands.screen.page import Markup, join, page, tag
-from kafkatool.commands.screen.render import human_size, iso_time
+from kafkatool.commands.screen.values import human_size, iso_time
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.report.gathering import Gathering
 from kafkatool.engine.report.records_around import Around

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kafkatool.commands.screen.page import Markup, join, markup, picture, rectangle, rectangles, tag
-from kafkatool.commands.screen.render import human_size, iso_time
 from kafkatool.commands.screen.time_axis import WIDTH, TimeAxis
+from kafkatool.commands.screen.values import human_size, iso_time
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.jobs.sketches import Timeline
 from kafkatool.engine.report.trouble import DamageMap

@@ -11,7 +11,7 @@ from kafkatool.commands.rows.findings import finding_row
 from kafkatool.commands.rows.retention import departure_row, forecast_row
 from kafkatool.commands.rows.settings import setting_row
 from kafkatool.commands.rows.stats import stats_row, time_rows
-from kafkatool.commands.screen.render import Row
+from kafkatool.commands.screen.values import Row
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.log_dir import LogDir
 from kafkatool.engine.jobs.worker_pool import Workers

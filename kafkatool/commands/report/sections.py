@@ -19,8 +19,8 @@ from kafkatool.commands.rows.settings import settings_sentence
 from kafkatool.commands.rows.stats import share_text
 from kafkatool.commands.screen.html_tables import table
 from kafkatool.commands.screen.page import Markup, join, legend_entry, tag
-from kafkatool.commands.screen.render import human_duration, human_size, iso_time
 from kafkatool.commands.screen.time_axis import axis_of
+from kafkatool.commands.screen.values import human_duration, human_size, iso_time
 from kafkatool.engine.report.gathering import Gathering, TopicNumbers
 from kafkatool.engine.retention.logs import JudgedLog
 from kafkatool.format.batch import CODEC_LABELS

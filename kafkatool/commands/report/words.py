@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kafkatool.commands.rows.findings import offsets_text
-from kafkatool.commands.screen.render import human_size
+from kafkatool.commands.screen.values import human_size
 from kafkatool.engine.advice.table import is_a_plan
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.engine.report.gathering import Gathering

@@ -15,7 +15,9 @@ from kafkatool.commands.line.options import CommonOptions, FormatOpt, JobsOpt, P
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.commands.retention.options import AskOptions
-from kafkatool.commands.screen.render import Column, Format, Row, Rows, Talk, rows
+from kafkatool.commands.screen.table import Column, Rows, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row
 from kafkatool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -316,7 +318,7 @@ class _RetentionRun:
             departure_row,
             forecast_row,
         )
-        from kafkatool.commands.screen.render import human_size
+        from kafkatool.commands.screen.values import human_size
         from kafkatool.engine.retention.forecast import forecast
 
         duration_ms = parse_duration(text)
@@ -340,7 +342,7 @@ class _RetentionRun:
 
     def free(self, text: str) -> None:
         from kafkatool.commands.line.arguments import parse_size
-        from kafkatool.commands.screen.render import human_size
+        from kafkatool.commands.screen.values import human_size
         from kafkatool.engine.retention.free import ways_to_free
         from kafkatool.engine.retention.held import held_back
 
@@ -377,7 +379,7 @@ class _RetentionRun:
 
     def _show_ways(self, held: list[Row], changes: list[Row]) -> None:
         from kafkatool.commands.rows.retention import CHANGE_COLUMNS, HELD_COLUMNS
-        from kafkatool.commands.screen.render import human_duration
+        from kafkatool.commands.screen.values import human_duration
 
         # CSV has one header: what is held back has other columns, and is told as a sentence.
         has_table = held and self._fmt is not Format.csv
@@ -394,7 +396,7 @@ class _RetentionRun:
 
 def _commands(row: Row) -> str:
     """What to paste, and what comes of it or leads back."""
-    from kafkatool.commands.screen.render import printable
+    from kafkatool.commands.screen.values import printable
 
     rank = f"\n# rank {row['rank']}"
     if row["kind"] == "held":

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, cast
 
-from kafkatool.commands.screen.render import Column, Look, Row, ndjson
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.screen.values import Row, ndjson
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity, damage_facts
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import Guest

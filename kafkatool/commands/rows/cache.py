@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from kafkatool.commands.screen.render import Column, Look, human_size, iso_time, printable
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.screen.values import human_size, iso_time, printable
 from kafkatool.engine.cache.planning import CacheDone, CachePiece
 from kafkatool.engine.cache.residents import CachedTail, MappedFile, MappedPartition, MappedSegment, Reader
 from kafkatool.engine.files.page_cache import PAGE

@@ -29,7 +29,7 @@ from kafkatool.commands.screen.page import (
     rectangles,
     tag,
 )
-from kafkatool.commands.screen.render import human_size
+from kafkatool.commands.screen.values import human_size
 from kafkatool.engine.cache.residents import MappedPartition, MappedSegment, cached_tail
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import Cell

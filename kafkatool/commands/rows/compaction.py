@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkatool.commands.screen.render import Column, Look, Row, human_duration, human_size
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.screen.values import Row, human_duration, human_size
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound
 from kafkatool.format.kernel.verdicts import Fate

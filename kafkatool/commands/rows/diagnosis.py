@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkatool.commands.screen.render import human_duration, human_size
+from kafkatool.commands.screen.values import human_duration, human_size
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.doctor.examination import Diagnosis
 from kafkatool.engine.doctor.symptoms import Loss, StartVerdict

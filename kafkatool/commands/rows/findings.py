@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.commands.rows.batches import DAMAGE_KEYS
-from kafkatool.commands.screen.render import Column, Look, human_size
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.screen.values import human_size
 from kafkatool.engine.batches.damage import Severity, damage_facts
 from kafkatool.engine.verify.finding import Finding, VerifySummary
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kafkatool.commands.screen.render import Column, Look
+from kafkatool.commands.screen.table import Column, Look
 from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
 from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, Segment, data_group, unique_files
 from kafkatool.engine.directory.space import GROUPS, Space

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from kafkatool.commands.screen.render import Column, Format, Look, Row, Rows, Talk, human_size, iso_time, rows
+from kafkatool.commands.screen.table import Column, Look, Rows, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.screen.render import Column, Look, Row, human_duration, human_size, iso_time
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.screen.values import Row, human_duration, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.retention.rules import Decision, RetentionRule, TimeSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.screen.render import Row, human_duration, iso_time
+from kafkatool.commands.screen.values import Row, human_duration, iso_time
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Setting

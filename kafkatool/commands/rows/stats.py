@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafkatool.commands.screen.render import Column, Look
+from kafkatool.commands.screen.table import Column, Look
 from kafkatool.engine.jobs.sketches import Spread, Timeline
 from kafkatool.engine.stats.facts import Deep, Stats, Times
 from kafkatool.engine.stats.grouping import By

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.screen.render import Row, human_duration, iso_time
+from kafkatool.commands.screen.values import Row, human_duration, iso_time
 from kafkatool.engine.transactions.verdicts import JudgedTransaction, transaction_words
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 
-from kafkatool.commands.screen.render import printable
+from kafkatool.commands.screen.values import printable
 
 PALETTE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #ffffff; --well: #f6f8fa;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kafkatool.commands.screen.render import Row, Rows, Talk
+from kafkatool.commands.screen.table import Rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Row
 
 
 @dataclass(frozen=True, slots=True)

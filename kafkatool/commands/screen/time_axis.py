@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafkatool.commands.screen.page import Markup, join, tag
-from kafkatool.commands.screen.render import iso_time
+from kafkatool.commands.screen.values import iso_time
 
 WIDTH = 1000
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
-from kafkatool.commands.screen.render import Column, Format, Look, Row, Talk, rows
+from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, Row
 from kafkatool.commands.serve.options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 

@@ -8,7 +8,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.screen.render import Format, Ndjson, Talk, human_size, stdout, takes_escapes
+from kafkatool.commands.screen.table import Ndjson
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import Format, human_size, stdout, takes_escapes
 from kafkatool.commands.serve.options import parse_address
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget

@@ -21,7 +21,8 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.record_options import FromOpt, ToOpt, parse_range
 from kafkatool.commands.line.spark_options import RunningPool, SparkOptions
-from kafkatool.commands.screen.render import BytesFormat, Format, Talk
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import BytesFormat, Format
 from kafkatool.engine.stats.grouping import By
 from kafkatool.errors import ExitCode, UsageError, unknown_word
 
@@ -231,7 +232,8 @@ class _View:
 
     def _rows(self, groups: Iterator[StatsGroup], fmt: Format) -> None:
         from kafkatool.commands.rows import stats as stats_rows
-        from kafkatool.commands.screen.render import Csv, Ndjson, stdout
+        from kafkatool.commands.screen.table import Csv, Ndjson
+        from kafkatool.commands.screen.values import stdout
 
         out = stdout()
         csv: Csv | None = None
@@ -255,7 +257,8 @@ class _View:
     def _tables(self, groups: Iterator[StatsGroup], *, sheets: bool) -> None:
         """A line a group and a sheet of the total; or only sheets."""
         from kafkatool.commands.rows.stats import LINE_COLUMNS, line_row
-        from kafkatool.commands.screen.render import Table, stdout
+        from kafkatool.commands.screen.table import Table
+        from kafkatool.commands.screen.values import stdout
         from kafkatool.commands.stats.sheet import write_sheet
 
         out = stdout()

@@ -17,16 +17,8 @@ from kafkatool.commands.rows.stats import (
     spread_row,
     times_of,
 )
-from kafkatool.commands.screen.render import (
-    BytesFormat,
-    Column,
-    Look,
-    Table,
-    bytes_text,
-    human_size,
-    iso_time,
-    printable,
-)
+from kafkatool.commands.screen.table import Column, Look, Table
+from kafkatool.commands.screen.values import BytesFormat, bytes_text, human_size, iso_time, printable
 from kafkatool.engine.jobs.sketches import WIDTHS_MS
 from kafkatool.engine.stats.facts import Deep, Stats
 from kafkatool.engine.stats.recompress import WhatIf

@@ -9,7 +9,7 @@ import pytest
 from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import visible_row
 from kafkatool.commands.rows.batches import LogPlace
-from kafkatool.commands.screen.render import BytesFormat, ndjson
+from kafkatool.commands.screen.values import BytesFormat, ndjson
 from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_of
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch

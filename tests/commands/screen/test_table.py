@@ -18,14 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.commands.screen.folding import fold, folded
-from kafkatool.commands.screen.render import (
+from kafkatool.commands.screen.table import Column, Csv, Look, Ndjson, Table
+from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.values import (
     BytesFormat,
-    Column,
-    Csv,
-    Look,
-    Ndjson,
-    Table,
-    Talk,
     bytes_text,
     csv_line,
     human_size,
