@@ -184,3 +184,13 @@ def test_a_second_copy_is_of_the_same_partition_and_broker(log_dir: Path, copied
     assert b"is not a copy of orders-0" in other.stderr
     both = set_aside(log_dir, "--second-copy", str(copied), "--describe", "-")
     assert both.exit_code == 2
+
+
+def test_a_second_copy_whose_checkpoint_hides_records_does_not_make_up_for_the_other(
+    log_dir: Path, copied: Path
+) -> None:
+    (copied.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 999\n")
+    refused = set_aside(log_dir, "--second-copy", str(copied), "--apply")
+    assert refused.exit_code == 5
+    assert b"begins at offset 999 only" in refused.stderr
+    assert (log_dir / "orders-0").is_dir()

@@ -45,6 +45,10 @@ def _another(one: Moved, kept: Moved) -> str | None:
     owners = {None if meta is None else (meta.cluster_id, meta.node_id) for meta in metas}
     if None in owners or len(owners) > 1:
         return "its log directory is not known to be of the same broker"
+    # A broker hides what lies below it, and deletes a log that ends there.
+    starts = [copy.log_dir.log_starts.get(one.key, 0) for copy in (one, kept)]
+    if starts[1] > starts[0]:
+        return f"by the checkpoint beside it, it begins at offset {starts[1]} only, not at {starts[0]}"
     return None
 
 
