@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 # Tests start the program thousands of times: without bytecode each start compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint peers soak man schemas transcripts fixtures bench sdist wheel bundle clean
+.PHONY: help demo test check lint peers soak man schemas transcripts fixtures bench sdist wheel bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -62,6 +62,9 @@ test: $(VENV)/installed-dev lint peers ## every check and every test that fits i
 	@$(if $(PYTEST_ARGS),,KAFKATOOL_PURE=1 $(BIN)/pytest -n $(JOBS) $(ON_THE_KERNEL))
 
 # --- for developers -----------------------------------------------------------------------------------
+
+check: $(VENV)/installed-dev lint ## style, types, layers and the tests that need nothing but us: three minutes, for every day
+	@$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not soak and not peer and not long" $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev ## style, types and layers
 	@$(BIN)/ruff check .

@@ -61,6 +61,7 @@ def test_there_are_examples_to_run() -> None:
     assert len(examples()) > 45
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", examples())
 def test_an_example_does_what_it_says(
     example: str, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -81,6 +81,7 @@ def piped(words: list[str], place: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_control_byte_reaches_a_terminal(command: str, data: Path) -> None:
     line = [*KAFKATOOL, *words_of(command), data.name]

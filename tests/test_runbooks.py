@@ -1,6 +1,6 @@
 """Every runbook, from the symptom to the end, on directories that real brokers wrote and we damaged.
 
-Those that end in a living broker are in `tests/kafka/test_runbooks_live.py`.
+Those that end in a living broker are in `tests/kafka/advising/test_runbooks_live.py`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_a_runbook_is_found_by_its_symptom(name: str) -> None:
 
 @every_runbook
 def test_a_runbook_is_run_by_a_test(name: str) -> None:
-    tests = Path(__file__), ROOT / "tests" / "kafka" / "test_runbooks_live.py"
+    tests = Path(__file__), ROOT / "tests" / "kafka" / "advising" / "test_runbooks_live.py"
     assert any(f'"{name}"' in path.read_text() for path in tests)
 
 
@@ -119,6 +119,7 @@ def test_a_corrupt_index_is_made_anew(desk: Desk, sample: Path, tmp_path: Path) 
     assert [path.read_bytes() for path in kept.glob("*.index.*")] == [b"\xff" * 16]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -106,6 +106,7 @@ def rows_of(terminal: Terminal) -> list[str]:
     return [line for line in lines if not sentence.match(line)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", SHAPES)
 def test_a_terminal_and_a_pipe_get_the_same_results_and_exit_codes(words: str, place: Path) -> None:
     line = [*words.split(), "--no-progress", "-q", "sample"]
@@ -234,6 +235,7 @@ def unprivileged() -> list[str]:
     return ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ONE_OF_EACH)
 def test_a_directory_that_cannot_be_written_can_be_read(words: str, place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "sample", tmp_path / "sample")

@@ -42,6 +42,7 @@ def log_dir(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_may_not_be_read_is_told_and_the_rest_is_shown(name: str, log_dir: Path, tmp_path: Path) -> None:
     output = tmp_path / "output"

@@ -166,6 +166,7 @@ def spoilt(parent: Path, spoil: Callable[[Path], None]) -> list[Path]:
 SLOW = ("report", "doctor", "doctor --quick", "recover", "verify --jobs", "compact", "retention")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in sorted(COMMANDS)],
@@ -177,6 +178,7 @@ def test_no_command_swells_at_a_file_that_is_far_too_large(
     assert is_decent(run_bounded(words(command, tmp_path), *spoilt(tmp_path, spoil)))
 
 
+@pytest.mark.long
 @every_command
 @pytest.mark.parametrize("spoil", [pipe, directory, link_to_itself, endless_device])
 def test_no_command_waits_at_what_is_no_file(

@@ -242,6 +242,7 @@ def _is_undone(case: Case, journal: str, root: Path) -> bool:
     return done.exit_code == 0 or is_none
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_killed_anywhere_it_can_be_undone_to_the_last_byte(name: str, memory_path: Path) -> None:
     case = CASES[name]

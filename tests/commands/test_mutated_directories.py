@@ -156,6 +156,7 @@ def check(root: Path, numbers: range) -> None:
         shutil.rmtree(root / str(number))
 
 
+@pytest.mark.long
 def test_any_directory_is_read_mended_and_brought_back(memory_path: Path) -> None:
     check(memory_path, range(QUICK))
 

@@ -65,6 +65,7 @@ def log_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_any_number_of_processes_says_the_same(words: str, fmt: str, log_dir: Path) -> None:
@@ -83,6 +84,7 @@ def test_what_is_wrong_with_each_is_told_in_the_order_of_the_partitions(tmp_path
     assert {"orders-2", "orders-3", "orders-4", "orders-5"} <= set(names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", PLANNERS)
 def test_what_is_planned_elsewhere_is_applied_here_as_ever(command: str, tmp_path: Path) -> None:
     damage(log_dir := write_many(tmp_path / "logs"))
@@ -105,6 +107,7 @@ def test_what_is_planned_elsewhere_is_applied_here_as_ever(command: str, tmp_pat
 # --- what cannot be read ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", PLANNERS)
 def test_a_log_that_may_not_be_read_costs_its_partition_alone(command: str, tmp_path: Path) -> None:
     damage(log_dir := write_many(tmp_path / "logs"))
@@ -146,6 +149,7 @@ def test_bad_blocks_are_counted_once_whoever_meets_them(command: str, failing_di
     assert b"the disk does not give 9 blocks of 4 KiB: image it" in told[0].stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", range(10))
 @pytest.mark.parametrize("command", PLANNERS)
 def test_too_many_bad_blocks_stop_at_the_same_one(command: str, limit: int, failing_dir: Path) -> None:

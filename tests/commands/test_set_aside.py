@@ -1,4 +1,4 @@
-"""`kafkatool set-aside` without a broker; tests/kafka/test_set_aside.py asks a cluster."""
+"""`kafkatool set-aside` without a broker; tests/kafka/advising/test_set_aside.py asks a cluster."""
 
 from __future__ import annotations
 

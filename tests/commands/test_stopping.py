@@ -85,6 +85,7 @@ class Slow:
         return self.process.returncode, err.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_before_anything_is_changed_it_ends_at_once(log_dir: Path, number: int) -> None:
     before = read_tree(log_dir, ours=True)
@@ -96,6 +97,7 @@ def test_before_anything_is_changed_it_ends_at_once(log_dir: Path, number: int) 
     assert read_tree(log_dir, ours=True) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_in_the_middle_it_answers_ends_with_the_stage_and_names_both_ways(log_dir: Path, number: int) -> None:
     before = read_tree(log_dir, ours=True)

@@ -391,6 +391,7 @@ def test_a_sample_is_not_remembered(log_dir: Path, state: Path) -> None:
     assert not state.exists()
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, state: Path) -> None:
     log_dir = write_healthy_log_dir(tmp_path / "logs")
     for name in ("first-0", "second-0"):

@@ -1,4 +1,4 @@
-"""Text as a JVM makes it; tests/kafka/test_java_values_parity.py asks a real one."""
+"""Text as a JVM makes it; tests/kafka/reading/test_java_values_parity.py asks a real one."""
 
 from __future__ import annotations
 

@@ -16,10 +16,11 @@ SETTINGS = {**QUICKLY, "spark.sql.adaptive.enabled": "false"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep them in one worker, so that Spark is started once."""
+    """Spark is a peer; all that use it are kept in one worker, so that it is started once."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
+            item.add_marker(pytest.mark.peer)
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

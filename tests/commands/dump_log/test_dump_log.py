@@ -209,6 +209,7 @@ def test_a_tail_tells_the_damage_that_made_it_short(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (4, b"v\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
 def test_a_batch_that_inflates_to_gigabytes_takes_little_memory(tmp_path: Path, codec: Codec) -> None:
     path = write_log(
@@ -297,6 +298,7 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
     assert state_of(copy) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -298,6 +298,7 @@ print(base, peak())
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fmt", ["parquet", "arrow", "ndjson"])
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, fmt: str) -> None:
     rows_in_batch, size = 150, 100 if fmt != "ndjson" else 2000
@@ -362,6 +363,7 @@ def test_a_part_goes_to_one_file(two_partitions: Path, tmp_path: Path) -> None:
     assert "nothing matches" in export("--limit", 0, "-o", tmp_path / "x.csv", two_partitions, code=2)
 
 
+@pytest.mark.long
 def test_any_number_of_processes_writes_the_same_files(two_partitions: Path, tmp_path: Path) -> None:
     said = {}
     for jobs in ("1", "3"):  # not in this process, which has threads and must not be forked

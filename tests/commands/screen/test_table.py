@@ -194,6 +194,7 @@ def on_a_terminal(*words: str, stdout: bool) -> tuple[str, str]:
     return process.communicate(timeout=120)[0].decode() if not stdout else "", seen.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["stats", "verify"])
 def test_progress_on_a_terminal_leaves_results_where_they_belong(command: str, tmp_path: Path) -> None:
     partition = tmp_path / "with-a-name-that-is-longer-than-the-terminal-is-wide-0"

@@ -192,6 +192,7 @@ def filled_metadata() -> tuple[str, bytes]:
     return "metadata", filled(BY_NAME["metadata"], 8, ("topics",))
 
 
+@pytest.mark.long
 def test_a_sample_of_the_worst_requests_stays_within_the_budget(directory: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")

@@ -693,6 +693,7 @@ def fuzzed(server: Served, count: int) -> None:
     assert "this should not happen" not in server.stderr()
 
 
+@pytest.mark.long
 def test_twenty_thousand_frames_of_nonsense_hurt_nobody(sample: Path) -> None:
     with served(sample) as running:
         fuzzed(running, FUZZED)

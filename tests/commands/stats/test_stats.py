@@ -62,6 +62,7 @@ def test_any_number_of_jobs_writes_the_same(log_dir: Path, fmt: str) -> None:
 # --- a range ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fmt", ["table", "ndjson", "csv"])
 @pytest.mark.parametrize("by", ["file", "partition", "topic"])
 @pytest.mark.parametrize("deep", [[], ["--deep"]])

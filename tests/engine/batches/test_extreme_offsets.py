@@ -29,6 +29,7 @@ def runs(*arguments: str) -> list[tuple[int, str, str]]:
     return [(one.returncode, one.stdout, one.stderr) for one in done]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("base", [HIGHEST, HIGHEST - 1, HIGHEST - 4000, -1, -5, LOWEST + 1, LOWEST])
 def test_a_log_at_the_end_of_all_offsets_is_verified_and_shown(tmp_path: Path, base: int) -> None:
     stem = f"{'-' if base < 0 else ''}{abs(base):020d}"

@@ -102,6 +102,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir() if names.fullmatch(path.name)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("seed", range(3))
 def test_passes_after_a_merge_leave_what_as_many_single_runs_leave(

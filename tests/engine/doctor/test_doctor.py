@@ -1,6 +1,6 @@
 """What doctor makes of directories and of the host around them, without a broker.
 
-tests/kafka/test_doctor_parity.py asks brokers about the same.
+tests/kafka/starting/test_doctor_parity.py asks brokers about the same.
 """
 
 from __future__ import annotations

@@ -477,6 +477,7 @@ def cut_everywhere(scenario: Scenario, without: str | None = None) -> set[str]:
     raise AssertionError("the scenario does not end")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_what_was_flushed_is_there_and_nothing_is_invented(scenario: Scenario) -> None:
     cut_everywhere(scenario)
@@ -506,6 +507,7 @@ def sync_calls() -> set[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("site", sorted(sync_calls()))
 def test_every_sync_is_needed(site: str) -> None:
     with pytest.raises(AssertionError, match="operation"):

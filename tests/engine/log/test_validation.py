@@ -1,4 +1,4 @@
-"""What a leader refuses and what it changes; tests/kafka/test_log_parity.py asks brokers the same."""
+"""What a leader refuses and what it changes; tests/kafka/writing/test_log_parity.py asks brokers the same."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a broker says to a log directory before it looks at any partition.
 
-Every verdict here was seen on brokers; tests/kafka/test_start_parity.py asks them again.
+Every verdict here was seen on brokers; tests/kafka/starting/test_start_parity.py asks them again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Retention by examples; that a broker does the same is proven in tests/kafka/test_retention_parity.py."""
+"""Retention by examples.
+
+That a broker does the same is proven in tests/kafka/writing/test_retention_parity.py.
+"""
 
 from __future__ import annotations
 

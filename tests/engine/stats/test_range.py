@@ -134,6 +134,7 @@ def test_batches_left_out_for_their_times_are_no_gap(tmp_path: Path) -> None:
         assert (found.batches, found.offsets.gaps, found.offsets.missing) == (5, 1, 1)
 
 
+@pytest.mark.long
 def test_a_batch_in_many_pieces_is_asked_record_by_record(tmp_path: Path) -> None:
     rows = [NewRecord(b"k%d" % (n % 1000), b"", TIME + n) for n in range(70_000)]
     for codec in (Codec.NONE, Codec.LZ4):
@@ -184,6 +185,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_partition(tmp_path_factory.mktemp("logs"), "orders-0", segments=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize(
     "wanted",
