@@ -2,8 +2,8 @@
 
 An advice is a command that a user is told to run next. It can be pasted: a name in braces is filled in and
 quoted, a name in angle brackets is the user's to fill in, and a shell refuses it as it stands. Whoever
-follows one to the letter loses no acknowledged record; `tests/kafka/test_advice.py` stages the situation of
-each, follows it and compares the records.
+follows one to the letter loses no acknowledged record; `tests/kafka/advising/test_advice.py` stages the
+situation of each, follows it and compares the records.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from tests.kafka.librdkafka import Placed, Record, wait_until
 from tests.log_dirs import digest
 from tests.mutations import flip
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 TOPICS = ("index", "snapshot", "identity", "epochs", "name", "flip", "rest")
 RECORDS = 40
 SEGMENT = "00000000000000000000"

@@ -15,7 +15,7 @@ from tests.kafka import peers
 
 pytestmark = pytest.mark.peer
 
-_SOURCE = Path(__file__).parent / "java" / "TextOfValues.java"
+_SOURCE = Path(__file__).parents[1] / "java" / "TextOfValues.java"
 # Lead, continuation and impossible bytes at the edges of their ranges; no line ends.
 _BYTES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f4 f5 f7 f8 ff")
 

@@ -1,0 +1,1 @@
+"""`serve` beside a broker, and with real clients."""

@@ -1,0 +1,1 @@
+"""A start of a broker on damaged directories: as foretold, and after `recover`."""

@@ -1,0 +1,1 @@
+"""Logs that are written, cleaned and deleted from as a broker would."""
