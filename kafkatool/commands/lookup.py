@@ -220,9 +220,7 @@ def _search_alone(
 
 
 def _log_start(log_dir: LogDir, partition: Partition) -> int | None:
-    if partition.topic is None or partition.partition is None:
-        return None
-    return log_dir.log_starts.get((partition.topic, partition.partition))
+    return log_dir.log_starts.get(partition.key)
 
 
 def _answer(partition: Partition, search: Search, offset: int | None, target_ms: int | None) -> Row | None:

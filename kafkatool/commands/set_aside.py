@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.repair.set_aside import Moved
-    from kafkatool.engine.repair.standing import Key
+    from kafkatool.format.names import TopicPartition
 
 EPILOG = epilog(
     {
@@ -182,7 +182,7 @@ class _SetAsideRun:
             )
         return view
 
-    def _say_the_other_way(self, view: ClusterView, current: Collection[Key]) -> None:
+    def _say_the_other_way(self, view: ClusterView, current: Collection[TopicPartition]) -> None:
         """A broker that can run needs no surgery: what it has is given away, and fetched back."""
         from kafkatool.engine.advice.table import Advice
         from kafkatool.engine.repair.reassigning import reassignments

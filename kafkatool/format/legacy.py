@@ -21,8 +21,10 @@ from kafkatool.format.batch import (
     CODEC_LABELS,
     CODEC_MASK,
     LOG_OVERHEAD,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_MASK,
+    BatchHeader,
     Codec,
     TimestampType,
     wrap_int64,
@@ -44,7 +46,10 @@ _TIMESTAMP_POSITION = 18
 
 
 class LegacyHeader(NamedTuple):
-    """The front of one entry. Shares its property names with BatchHeader where both have the fact."""
+    """The front of one entry, with the same questions answered as BatchHeader answers them.
+
+    What magic 0 and 1 do not know yet, a producer or a leader epoch, has the number that stands for none.
+    """
 
     offset: int
     entry_size: int
@@ -59,12 +64,62 @@ class LegacyHeader(NamedTuple):
         return LOG_OVERHEAD + self.entry_size
 
     @property
+    def base_offset(self) -> int:
+        """Of a wrapper the last offset: the first is known only inside of it."""
+        return self.offset
+
+    @property
     def last_offset(self) -> int:
         return self.offset
 
     @property
+    def last_offset_delta(self) -> int:
+        return 0
+
+    @property
+    def base_timestamp(self) -> int:
+        return self.timestamp
+
+    @property
     def max_timestamp(self) -> int:
         return self.timestamp
+
+    @property
+    def delete_horizon_ms(self) -> None:
+        return None
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        return -1
+
+    @property
+    def producer_id(self) -> int:
+        return -1
+
+    @property
+    def producer_epoch(self) -> int:
+        return -1
+
+    @property
+    def base_sequence(self) -> int:
+        return NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        return NO_SEQUENCE
+
+    @property
+    def records_count(self) -> int:
+        """One entry: how many messages a wrapper holds is known only inside of it."""
+        return 1
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_control(self) -> bool:
+        return False
 
     @property
     def codec_label(self) -> str | None:
@@ -75,6 +130,9 @@ class LegacyHeader(NamedTuple):
         if self.magic == 0:
             return TimestampType.NONE
         return TimestampType.LOG_APPEND if self.attributes & TIMESTAMP_TYPE_MASK else TimestampType.CREATE
+
+
+Header = BatchHeader | LegacyHeader
 
 
 class LegacyMessage(NamedTuple):

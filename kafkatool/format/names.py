@@ -28,6 +28,9 @@ METADATA_PARTITION = f"{METADATA_TOPIC}-0"
 SNAPSHOT_OFFSET_WIDTH = 20
 SNAPSHOT_EPOCH_WIDTH = 10
 
+TopicPartition = tuple[str, int]
+"""What checkpoints and consumers call a partition."""
+
 
 class DirectoryState(StrEnum):
     """What the end of a partition directory's name says about it."""

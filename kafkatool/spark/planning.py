@@ -20,7 +20,6 @@ from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.records.subject import Subject, logs_of, subjects_of
 from kafkatool.engine.records.visibility import LOG_END
 from kafkatool.errors import KafkatoolError, UsageError
-from kafkatool.format.batch import BatchHeader
 
 MOST_IN_A_TASK = 512
 _UNBOUNDED = 1 << 63
@@ -236,13 +235,8 @@ def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> 
         last is not None
         and last.position == position
         # An entry may stand for a group of batches: it tells the last offset of the last.
-        and first_offset(last) <= base_offset + claims.offsets[at]
+        and last.header.base_offset <= base_offset + claims.offsets[at]
     )
-
-
-def first_offset(batch: Batch) -> int:
-    """Of a wrapper of old messages only the last is known without looking inside."""
-    return batch.header.base_offset if isinstance(batch.header, BatchHeader) else batch.header.offset
 
 
 def packed(stretches: Iterable[LogStretch], split_size: int) -> Iterator[list[LogStretch]]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
-from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
@@ -264,7 +263,7 @@ def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:
     assert bad.batch is not None
     header, position = bad.batch.header, bad.batch.position
     damage = Damage(FindingClass.BAD_RECORD, position, position + header.size, "records", "", str(bad.error))
-    return replace(damage, first_offset=first_offset(header), last_offset=header.last_offset)
+    return replace(damage, first_offset=header.base_offset, last_offset=header.last_offset)
 
 
 def _unreadable(stretch: LogStretch, message: str) -> Damage:

@@ -100,8 +100,7 @@ class Looked:
             self.sentences.append(reader_sentence(reader, mapped))
 
     def reading(self, mapped: MappedPartition) -> Iterator[Reader]:
-        key = (mapped.partition.topic or "", mapped.partition.partition or 0)
-        known = {**self._groups.get(key, {}), **self._looking.lags}
+        known = {**self._groups.get(mapped.partition.key, {}), **self._looking.lags}
         for group, offset in sorted(known.items()) if mapped.live else ():
             yield reading_from(mapped, group, offset, self._looking.guest)
 

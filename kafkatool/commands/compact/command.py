@@ -369,8 +369,7 @@ class _CompactRun:
         from kafkatool.engine.compaction.placing import plan_swap
 
         partition = named.partition
-        key = (partition.topic or "", partition.partition or 0)
-        plan = plan_swap(done, partition.path, home.path, key, self._guest)
+        plan = plan_swap(done, partition.path, home.path, partition.key, self._guest)
         plan = replace(plan, evidence=self._evidence)
         conclude(plan, self._plan.applying(self._now_ms), self._talk, out, self._fmt, do_apply=True)
 

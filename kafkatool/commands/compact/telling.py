@@ -22,6 +22,7 @@ from kafkatool.commands.screen.table import Rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import BytesFormat, Format, Row, bytes_json
 from kafkatool.engine.cluster.effective_settings import SettingOrigin
+from kafkatool.format.names import TopicPartition
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Setting, TopicSettings
@@ -53,8 +54,8 @@ class CompactRequest:
     brokers: dict[str, Setting]
 
     @property
-    def key(self) -> tuple[str, int]:
-        return self.named.partition.topic or "", self.named.partition.partition or 0
+    def key(self) -> TopicPartition:
+        return self.named.partition.key
 
     @property
     def cleaner(self) -> Cleaner:

@@ -159,7 +159,7 @@ class RowDump:
         return row
 
     def _decoded(self, place: LogPlace, batch: Batch, record: AnyRecord) -> dict[str, object] | None:
-        if getattr(batch.header, "is_control", False):
+        if batch.header.is_control:
             return control_row(record.key, record.value)
         topic = place.topic
         if topic is None and self.request.kind(place.path) is kinds.BOOTSTRAP:

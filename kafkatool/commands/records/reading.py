@@ -229,13 +229,14 @@ def visible_row(
 ) -> dict[str, object]:
     """A record's row of NDJSON, with what is known of its visibility."""
     found = record_row(place, batch, record, payload=True)
-    if isinstance(batch.header, LegacyHeader):
+    header, number, judged = batch.header, piece.columns.batch[row], piece.judged
+    is_legacy = isinstance(header, LegacyHeader)
+    if is_legacy:
         found["sequence"] = None
-    number, judged = piece.columns.batch[row], piece.judged
     return found | {
-        "producer_id": getattr(batch.header, "producer_id", None),
-        "producer_epoch": getattr(batch.header, "producer_epoch", None),
-        "partition_leader_epoch": getattr(batch.header, "partition_leader_epoch", None),
+        "producer_id": None if is_legacy else header.producer_id,
+        "producer_epoch": None if is_legacy else header.producer_epoch,
+        "partition_leader_epoch": None if is_legacy else header.partition_leader_epoch,
         "is_control": bool(judged.is_control[number]),
         "txn": _FATES[judged.fate[number]],
         "above_high_watermark": bool(judged.above_high_watermark[row]),

@@ -286,7 +286,7 @@ def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> 
     """The damage that a batch's records are, where the batch itself could be read."""
     header = batch.header
     is_too_large = isinstance(error, TooLarge)
-    first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+    first = header.base_offset
     return Damage(
         kind=FindingClass.TOO_LARGE if is_too_large else FindingClass.BAD_RECORD,
         position=batch.position,

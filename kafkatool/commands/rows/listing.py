@@ -14,6 +14,7 @@ from kafkatool.engine.directory.space import GROUPS, Space
 from kafkatool.engine.files.source import Guest
 from kafkatool.format import kinds
 from kafkatool.format.kinds import Group
+from kafkatool.format.names import TopicPartition
 
 LsRow = dict[str, Any]
 
@@ -112,11 +113,10 @@ class ListedPlace:
 
     def checkpointed(self, offsets: str) -> int | None:
         """The offset of a live partition in one of the log directory's checkpoints."""
-        partition = self.partition
-        if self.log_dir is None or partition.topic is None or partition.partition is None:
+        if self.log_dir is None:
             return None
-        found: dict[tuple[str, int], int] = getattr(self.log_dir, offsets)
-        return found.get((partition.topic, partition.partition))
+        found: dict[TopicPartition, int] = getattr(self.log_dir, offsets)
+        return found.get(self.partition.key)
 
 
 def _range(extent: Extent) -> LsRow:

@@ -36,6 +36,7 @@ from kafkatool.engine.verify.state_file import tail_checksum
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
+from kafkatool.format.names import TopicPartition
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
 SourcesOf = Callable[[Home, FoundPartitions], Sources]
@@ -176,20 +177,23 @@ class Audit(Verification):
         named: NamedPartition,
         unit: Unit,
         sources: Sources,
-        checkpoints: dict[tuple[str, int], int],
+        checkpoints: dict[TopicPartition, int],
     ) -> PartitionRequest:
         partition, guest, now_ms = named.partition, self._request.guest, self.request.now_ms
         settings = sources.of(partition.topic)
         limits = limits_for(partition.topic, sources)
-        key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
-        watermark = home.log_dir.high_watermarks.get(key)
-        reading = FactsReading(now_ms, watermark, home.log_dir.log_starts.get(key), limits.is_tiered)
+        watermark = home.log_dir.high_watermarks.get(partition.key)
+        reading = FactsReading(
+            now_ms, watermark, home.log_dir.log_starts.get(partition.key), limits.is_tiered
+        )
         cleaning = None
         if settings.config.is_compacted and partition.state is PartitionState.ACTIVE:
             how = Cleaning(
                 settings.config, now_ms, key_capacity(sources), guest, KeyRoom(self.request.memory)
             )
-            cleaning = SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+            cleaning = SavingsRequest(
+                partition.path, named.log_start, watermark, checkpoints.get(partition.key), how
+            )
         before = self._units.get(partition.path)
         is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)
         slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkatool.format.batch import NO_SEQUENCE, BatchHeader
-from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
+from kafkatool.format.legacy import Header, LegacyMessage, read_messages
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
-
-Header = BatchHeader | LegacyHeader
-
-
-def first_offset(header: Header) -> int:
-    """The base offset; a wrapper of magic 0 or 1 says outside only which its last one is."""
-    return header.base_offset if isinstance(header, BatchHeader) else header.offset
 
 
 def records_of(header: Header, data: Buffer) -> Iterator[Record]:

@@ -23,7 +23,7 @@ from kafkatool.format import legacy
 from kafkatool.format.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kafkatool.format.checksum import crc32c
 from kafkatool.format.kernel.loops import good_run
-from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+from kafkatool.format.legacy import Header, LegacyHeader, read_legacy_header
 
 WINDOW = 1 << 20
 DEFAULT_MAX_BATCH_SIZE = 64 << 20
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     """One entry of a log. `data` is None where it is larger than the scan may hold in memory."""
 
     position: int
-    header: BatchHeader | LegacyHeader
+    header: Header
     is_valid: bool
     data: memoryview | None
 
@@ -175,7 +175,7 @@ class _Scanner:
             return
         yield from self._entry(header, size)
 
-    def _header(self, position: int) -> BatchHeader | LegacyHeader | None:
+    def _header(self, position: int) -> Header | None:
         at = position - self.base
         if 2 <= self.window[at + MAGIC_POSITION] < 0x80:
             if len(self.window) - at < HEADER_SIZE:
@@ -186,7 +186,7 @@ class _Scanner:
         except Truncated:
             return None
 
-    def _entry(self, header: BatchHeader | LegacyHeader, size: int) -> Iterator[Batch | Damage]:
+    def _entry(self, header: Header, size: int) -> Iterator[Batch | Damage]:
         position = self.position
         data = self._data(position, size)
         valid = self._checks_out(header, position, size, data)
@@ -213,9 +213,7 @@ class _Scanner:
         at = position - self.base
         return memoryview(self.window)[at : at + size]
 
-    def _checks_out(
-        self, header: BatchHeader | LegacyHeader, position: int, size: int, data: memoryview | None
-    ) -> bool:
+    def _checks_out(self, header: Header, position: int, size: int, data: memoryview | None) -> bool:
         if isinstance(header, LegacyHeader):
             return data is not None and legacy.is_valid(data)
         if size < HEADER_SIZE:
@@ -234,12 +232,10 @@ class _Scanner:
             position += len(piece)
         return value
 
-    def _problem(
-        self, header: BatchHeader | LegacyHeader, position: int, size: int, valid: bool
-    ) -> Damage | None:
+    def _problem(self, header: Header, position: int, size: int, valid: bool) -> Damage | None:
         if not valid:
             return self._invalid(header, position, size)
-        first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        first = header.base_offset
         severity = Severity.DEGRADED
         if header.magic not in (0, 1, 2):
             # The checksum does not cover it: a broker keeps the batch, and hands it out as it is.
@@ -264,7 +260,7 @@ class _Scanner:
             last_offset=header.last_offset,
         )
 
-    def _invalid(self, header: BatchHeader | LegacyHeader, position: int, size: int) -> Damage:
+    def _invalid(self, header: Header, position: int, size: int) -> Damage:
         kind, found = FindingClass.BAD_CRC, f"crc {header.crc}"
         expected, message = "a matching checksum", "checksum does not match"
         if isinstance(header, BatchHeader) and size < HEADER_SIZE:

@@ -16,7 +16,7 @@ from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, NO_END, Batch,
 from kafkatool.engine.files.source import Guest, Source, read_small_file
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import BatchHeader
+from kafkatool.format.batch import CODEC_MASK
 from kafkatool.format.names import base_offset, split_state
 
 
@@ -65,15 +65,13 @@ EVERYWHERE = Range()
 def _first_offset(batch: Batch) -> int | None:
     """None for a compressed wrapper of magic 0 or 1, whose first offset only its inside knows."""
     header = batch.header
-    if isinstance(header, BatchHeader):
-        return header.base_offset
-    return None if header.attributes & 0x07 else header.offset
+    return None if header.magic < 2 and header.attributes & CODEC_MASK else header.base_offset
 
 
 def _earliest(batch: Batch) -> int:
     """The earliest time that the header knows of; records may be older still, and are asked one by one."""
     header = batch.header
-    if isinstance(header, BatchHeader) and header.delete_horizon_ms is None:
+    if header.magic >= 2 and header.delete_horizon_ms is None:
         return min(header.base_timestamp, header.max_timestamp)
     return header.max_timestamp if header.codec_label == "none" else -1
 

@@ -19,7 +19,7 @@ from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Source
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
-from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.batch import MAX_INT32
 from kafkatool.format.kernel import loops
 from kafkatool.format.txn_index import AbortedTxn
 
@@ -180,7 +180,7 @@ class _IndexWalk:
     def _take(self, batch: Batch) -> None:
         """A single good batch."""
         position, header, found, accounting = batch.position, batch.header, self.found, self.accounting
-        first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        first = header.base_offset
         last, time = header.last_offset, header.max_timestamp
         if self.claims is not None:
             self.claims.see(position, first, last, time, time > accounting.max_timestamp)
@@ -206,7 +206,7 @@ class _IndexWalk:
         header = batch.header
         if self.found.damage:
             return  # what came before is not known any more
-        if not isinstance(header, BatchHeader) or header.producer_id < 0:
+        if header.producer_id < 0:
             states.end_offset = header.last_offset + 1
             return
         try:

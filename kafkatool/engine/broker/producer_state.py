@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.broker.refusals import (
     CoordinatorFenced,
     InvalidProducerEpoch,
@@ -23,7 +24,8 @@ from kafkatool.engine.broker.refusals import (
     OutOfOrderSequence,
 )
 from kafkatool.errors import FormatError
-from kafkatool.format.batch import MAX_INT32, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, decrement_sequence
+from kafkatool.format.batch import MAX_INT32, NO_SEQUENCE, NO_TIMESTAMP, decrement_sequence
+from kafkatool.format.legacy import Header
 from kafkatool.format.state.producer_snapshot import ProducerState
 from kafkatool.format.txn_index import CURRENT_VERSION, AbortedTxn
 
@@ -52,7 +54,7 @@ class EndMarker(NamedTuple):
 class StateBatch(NamedTuple):
     """What producer state needs of a batch: its header, and the marker of a control batch that has one."""
 
-    header: BatchHeader
+    header: Header
     marker: EndMarker | None = None
 
 
@@ -166,7 +168,7 @@ class ProducerUpdate:
             self.started.append(header.base_offset)
         return None
 
-    def _end(self, header: BatchHeader, marker: EndMarker) -> CompletedTxn | None:
+    def _end(self, header: Header, marker: EndMarker) -> CompletedTxn | None:
         offset = header.base_offset
         # A follower is not told the version: its leader has asked already.
         strict = self._origin is not AppendOrigin.REPLICATION and self._transaction_version >= 2
@@ -199,7 +201,7 @@ class ProducerUpdate:
                 else f"epoch {epoch} of producer {self.new.producer_id} at offset {offset} is below {current}"
             )
 
-    def _check_sequence(self, header: BatchHeader) -> None:
+    def _check_sequence(self, header: Header) -> None:
         first = header.base_sequence
         if header.producer_epoch != self.new.epoch:
             if first != 0 and self.new.epoch != NO_EPOCH:
@@ -215,7 +217,7 @@ class ProducerUpdate:
                 f"producer {header.producer_id} goes on with sequence {first} behind {last}"
             )
 
-    def _last_sequence(self, header: BatchHeader) -> int:
+    def _last_sequence(self, header: Header) -> int:
         if self.new.batches:
             return self.new.last_sequence
         return self._known.last_sequence if header.producer_epoch == self._known.epoch else NO_SEQUENCE
@@ -351,7 +353,7 @@ class ProducerStates:
         return [producer.row() for producer in sorted(self.producers.values(), key=bucket)]
 
 
-def _find_duplicate(known: Producer, header: BatchHeader) -> SentBatch | None:
+def _find_duplicate(known: Producer, header: Header) -> SentBatch | None:
     if header.producer_epoch != known.epoch:
         return None
     wanted = (header.base_sequence, header.last_sequence)
@@ -376,15 +378,14 @@ def _producer(row: ProducerState) -> Producer:
     return producer
 
 
-def read_marker(header: BatchHeader, data: bytes | memoryview) -> EndMarker | None:
+def read_marker(header: Header, data: bytes | memoryview) -> EndMarker | None:
     """The marker in a whole control batch, or None where it is empty or no end of a transaction.
 
     Raises FormatError for a record that cannot be read.
     """
-    from kafkatool.format.record import read_records
     from kafkatool.format.schema.control import END_OF_TRANSACTION, read_control_type, read_end_marker
 
-    record = next(read_records(header, data), None)
+    record = next(records_of(header, data), None)
     if record is None:
         return None
     kind = read_control_type(record.key)
@@ -393,7 +394,7 @@ def read_marker(header: BatchHeader, data: bytes | memoryview) -> EndMarker | No
     return EndMarker(kind == 0, read_end_marker(record.value), record.timestamp_ms)
 
 
-def state_batch(header: BatchHeader, data: bytes | memoryview) -> StateBatch:
+def state_batch(header: Header, data: bytes | memoryview) -> StateBatch:
     """A batch as producer state sees it; raise FormatError for a marker that cannot be read."""
     if not header.is_control or header.producer_id < 0:
         return StateBatch(header)

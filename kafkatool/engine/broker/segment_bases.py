@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kafkatool.engine.batches.records import Header, records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.format.batch import MAX_INT32, BatchHeader
+from kafkatool.format.legacy import Header
 
 
 def bases_of(batches: Iterable[tuple[int, Header]], read: Callable[[int, int], bytes]) -> dict[int, int]:

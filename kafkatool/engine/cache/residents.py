@@ -38,7 +38,6 @@ from kafkatool.engine.files.residency import FileMap, map_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import parse_partition_directory
 
 
@@ -236,8 +235,7 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
             position = behind[0] if behind else (before[-1] if before else 0)
         while (header := header_at(source, position)) is not None:
             if position >= start:
-                base = header.base_offset if isinstance(header, BatchHeader) else header.offset
-                return base, first_timestamp(header)
+                return header.base_offset, first_timestamp(header)
             position += header.size
     return None, None
 

@@ -9,11 +9,12 @@ from typing import Any, cast
 from kafkatool.engine.cluster.transactional_ids import newest_values
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.schema import Decoder, decode_row
 
 TOPIC = "__consumer_offsets"
 
-GroupOffsets = dict[tuple[str, int], dict[str, int]]
+GroupOffsets = dict[TopicPartition, dict[str, int]]
 """Topic and partition -> group -> the offset that it would read next."""
 
 

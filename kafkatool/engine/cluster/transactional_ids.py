@@ -20,6 +20,7 @@ from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, MAX_INT32, BatchHeader
 from kafkatool.format.columns import RecordColumns, RecordDecoder
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.release import Release
 from kafkatool.format.schema import Decoder, decode_row
 
@@ -42,7 +43,7 @@ class TransactionalId(NamedTuple):
     producer_id: int = -1
     timeout_ms: int = -1
     start_ms: int = -1
-    partitions: frozenset[tuple[str, int]] = frozenset()
+    partitions: frozenset[TopicPartition] = frozenset()
     """Those of its transaction, until the coordinator knows that all have their markers."""
     version: int = 0
     """The protocol of its last transaction: from 2 on every transaction has an epoch of its own."""
@@ -166,7 +167,7 @@ def _take(
             others[row[field]] = one
 
 
-def _partitions(row: dict[str, Any]) -> frozenset[tuple[str, int]]:
+def _partitions(row: dict[str, Any]) -> frozenset[TopicPartition]:
     listed = row.get("transactionPartitions") or ()
     return frozenset((str(one["topic"]), number) for one in listed for number in one["partitionIds"])
 

@@ -21,7 +21,7 @@ from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import FileStretch, Plan, Step, remove, rename, write
 from kafkatool.errors import Refused
-from kafkatool.format.names import segment_file
+from kafkatool.format.names import TopicPartition, segment_file
 from kafkatool.format.state.checkpoint import PartitionOffset, read_offset_checkpoint, write_offset_checkpoint
 
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -69,7 +69,7 @@ def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
     files.set_mtime(target, os.stat(source).st_mtime_ns)
 
 
-def plan_swap(done: Compacted, source: str, log_dir: str, partition: tuple[str, int], guest: Guest) -> Plan:
+def plan_swap(done: Compacted, source: str, log_dir: str, partition: TopicPartition, guest: Guest) -> Plan:
     """The stages that put the segments of the last pass in the place of the old ones."""
     assert done.directory is not None
     new = {base: _files_of(done.directory, base) for base in done.written}
@@ -97,7 +97,7 @@ def _files_of(directory: str, base: int) -> list[str]:
     return [name for name in names if os.path.exists(os.path.join(directory, name))]
 
 
-def _checkpoint_step(log_dir: str, partition: tuple[str, int], offset: int, guest: Guest) -> Step:
+def _checkpoint_step(log_dir: str, partition: TopicPartition, offset: int, guest: Guest) -> Step:
     path = os.path.join(log_dir, CLEANER_CHECKPOINT)
     entries = [one for one in read_checkpoint(log_dir, guest) if (one.topic, one.partition) != partition]
     content = write_offset_checkpoint([*entries, PartitionOffset(*partition, offset)])

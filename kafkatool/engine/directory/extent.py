@@ -21,12 +21,10 @@ from kafkatool.engine.directory.log_dir import Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
-from kafkatool.format.legacy import LegacyHeader, read_legacy_header
+from kafkatool.format.batch import HEADER_SIZE, TimestampType, read_header
+from kafkatool.format.legacy import Header, read_legacy_header
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import TimeEntry
-
-Header = BatchHeader | LegacyHeader
 
 _Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
 
@@ -69,8 +67,7 @@ def _extent(source: Source, segment: Segment, guest: Guest) -> Extent:
     extent = _tail(source, segment, guest)
     if first is None:
         return replace(extent, problem="no batch at the start")
-    first_offset = first.base_offset if isinstance(first, BatchHeader) else first.offset
-    return replace(extent, first_offset=first_offset, first_timestamp_ms=first_timestamp(first))
+    return replace(extent, first_offset=first.base_offset, first_timestamp_ms=first_timestamp(first))
 
 
 def _unreadable(extent: Extent, source: Source) -> Extent:
@@ -121,8 +118,6 @@ def closed_max_timestamp(segment: Segment, guest: Guest) -> int | None:
 
 def first_timestamp(header: Header) -> int | None:
     """When the first batch begins; None where its header does not say."""
-    if isinstance(header, LegacyHeader):
-        return _known(header.timestamp)
     if header.timestamp_type is TimestampType.LOG_APPEND:
         return _known(header.max_timestamp)
     return None if header.delete_horizon_ms is not None else _known(header.base_timestamp)

@@ -25,6 +25,7 @@ from kafkatool.format.names import (
     REMOTE_INDEX_CACHE,
     DirectoryState,
     FileState,
+    TopicPartition,
     parse_partition_directory,
     split_state,
 )
@@ -132,6 +133,11 @@ class Partition:
     topic_may_be_cut: bool = False
 
     @property
+    def key(self) -> TopicPartition:
+        """Of a directory whose name says nothing, one that no checkpoint has."""
+        return self.topic or "", -1 if self.partition is None else self.partition
+
+    @property
     def files(self) -> Iterator[FileEntry]:
         for segment in self.segments:
             yield from segment.files
@@ -169,9 +175,9 @@ class LogDir:
     path: str
     meta: MetaProperties | None = None
     was_shut_down_cleanly: bool = False
-    high_watermarks: dict[tuple[str, int], int] = field(default_factory=dict)
-    log_starts: dict[tuple[str, int], int] = field(default_factory=dict)
-    recovery_points: dict[tuple[str, int], int] = field(default_factory=dict)
+    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    log_starts: dict[TopicPartition, int] = field(default_factory=dict)
+    recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     partitions: list[Partition] = field(default_factory=list)
     files: list[FileEntry] = field(default_factory=list)
     remote_cache: list[FileEntry] = field(default_factory=list)
@@ -328,7 +334,7 @@ def _read_top_level(found: LogDir, guest: Guest) -> None:
     def read(kind: FileKind, decode: Callable[[bytes], _Value]) -> _Value | None:
         return _read_small(found.path, kind.name, decode, found.files, found.problems, guest)
 
-    def offsets(kind: FileKind) -> dict[tuple[str, int], int]:
+    def offsets(kind: FileKind) -> dict[TopicPartition, int]:
         entries: list[PartitionOffset] = read(kind, read_offset_checkpoint) or []
         return {(entry.topic, entry.partition): entry.offset for entry in entries}
 

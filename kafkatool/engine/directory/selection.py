@@ -165,7 +165,5 @@ def _top_of(path: str, guest: Guest) -> LogDir:
 
 
 def _named(partition: Partition, log_dir: LogDir, bases: frozenset[int] | None) -> NamedPartition:
-    if partition.topic is None or partition.partition is None:
-        return NamedPartition(partition, None, None, bases)
-    key = (partition.topic, partition.partition)
+    key = partition.key
     return NamedPartition(partition, log_dir.log_starts.get(key), log_dir.recovery_points.get(key), bases)

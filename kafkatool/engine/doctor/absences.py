@@ -17,7 +17,7 @@ from kafkatool.engine.files.lock import CLEAN_MARKER
 from kafkatool.engine.recover.broker_start import BrokerStart
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.side_files import state_damage
-from kafkatool.format.names import METADATA_PARTITION
+from kafkatool.format.names import METADATA_PARTITION, TopicPartition
 
 _HERE = (PartitionState.ACTIVE, PartitionState.FUTURE)
 
@@ -64,12 +64,7 @@ def _missing_partitions(broker: Broker, start: BrokerStart) -> Iterator[Symptom]
     view, node = start.cluster, broker.node_id
     if node is None or not (view.is_known and view.is_complete):
         return
-    here = {
-        (one.topic, one.partition)
-        for log_dir in broker.log_dirs
-        for one in log_dir.partitions
-        if one.state in _HERE
-    }
+    here = {one.key for log_dir in broker.log_dirs for one in log_dir.partitions if one.state in _HERE}
     for (topic_id, number), replicas in sorted(view.partitions.items()):
         topic = view.topic_ids.get(topic_id)
         home = _home(broker, replicas, node)
@@ -102,7 +97,7 @@ def _home(broker: Broker, replicas: Replicas, node: int) -> LogDir | None:
     return broker.log_dirs[0] if is_unsaid and is_all_here else None
 
 
-def _missing(home: LogDir, key: tuple[str, int], replicas: Replicas, node: int) -> Symptom:
+def _missing(home: LogDir, key: TopicPartition, replicas: Replicas, node: int) -> Symptom:
     name = f"{key[0]}-{key[1]}"
     others = replicas.others_in_sync(node) or replicas.others_eligible(node)
     first, end = home.log_starts.get(key, 0), home.high_watermarks.get(key, 0)

@@ -171,8 +171,7 @@ def _transactions(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_aliv
     most = max(_LEAST_TAIL, _SAMPLE // max(1, count)) if is_alive or asked.is_quick else None
     for log_dir in broker.log_dirs:
         for partition in log_dir.partitions:
-            key = partition.topic or "", -1 if partition.partition is None else partition.partition
-            start = log_dir.log_starts.get(key, 0)
+            start = log_dir.log_starts.get(partition.key, 0)
             found = verdicts.findings(partition, log_dir, log_start=start, most_bytes=most)
             unread += found is None
             chart.symptoms += map(Symptom, found or ())

@@ -23,16 +23,15 @@ from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.format import kinds
 from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.kinds import kind_of
-from kafkatool.format.names import segment_file
+from kafkatool.format.names import TopicPartition, segment_file
 
 
 def is_spare(partition: Partition, broker: Broker) -> bool:
     """Whether it is a copy on its way to another directory, and the one that it is made of is there."""
     if partition.state is not PartitionState.FUTURE:
         return False
-    key = partition.topic, partition.partition
     return any(
-        one.state is PartitionState.ACTIVE and (one.topic, one.partition) == key
+        one.state is PartitionState.ACTIVE and one.key == partition.key
         for log_dir in broker.log_dirs
         for one in log_dir.partitions
     )
@@ -52,7 +51,7 @@ class PartitionCase:
         self._place = CheckedPlace(partition, log_dir, start.cluster)
         self._is_spare = is_spare(partition, broker)
 
-    def judge(self, one: Recovered, checks: StartChecks, cleaner: dict[tuple[str, int], int]) -> None:
+    def judge(self, one: Recovered, checks: StartChecks, cleaner: dict[TopicPartition, int]) -> None:
         if one.refusal is not None:
             self._refused(one)
             return

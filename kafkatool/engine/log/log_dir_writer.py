@@ -27,7 +27,7 @@ from kafkatool.engine.plan.steps import drop_clean_marker
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind
-from kafkatool.format.names import topic_problem
+from kafkatool.format.names import TopicPartition, topic_problem
 from kafkatool.format.state.checkpoint import PartitionOffset, write_offset_checkpoint
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from kafkatool.format.state.partition_metadata import (
@@ -40,7 +40,6 @@ UNKNOWN_EPOCH = -1
 # A broker loads these, and gives no mark to a directory of which it did not load them all.
 _LOADED = (PartitionState.ACTIVE, PartitionState.FUTURE, PartitionState.STRAY)
 
-TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 
 

@@ -20,7 +20,6 @@ from itertools import zip_longest
 from types import TracebackType
 from typing import NamedTuple
 
-from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import (
     AppendOrigin,
@@ -173,7 +172,7 @@ class Log:
         self._write([batch], update)
         self._flush_if_due(now_ms)
         time_ms = now_ms if self.config.uses_append_time else None
-        return Appended(first_offset(batch.header), batch.header.last_offset, time_ms)
+        return Appended(batch.header.base_offset, batch.header.last_offset, time_ms)
 
     def append_as_follower(
         self, data: Buffer, *, now_ms: int, leader_epoch: int | None = None
@@ -218,7 +217,7 @@ class Log:
         if not batches:
             return None
         check_for_follower(batches)
-        first, last = first_offset(batches[0].header), batches[-1].header.last_offset
+        first, last = batches[0].header.base_offset, batches[-1].header.last_offset
         if first < self.log_end_offset:
             raise UnexpectedOffset(f"offset {first} is below the end of the log, {self.log_end_offset}")
         check_epochs(batches)
@@ -457,7 +456,7 @@ def _up_to_epoch(batches: list[NewBatch], leader_epoch: int | None) -> list[NewB
         return batches
     for number, batch in enumerate(batches):
         header = batch.header
-        if isinstance(header, BatchHeader) and header.partition_leader_epoch > leader_epoch:
+        if header.partition_leader_epoch > leader_epoch:
             return batches[:number]
     return batches
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.log.segment import WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
-from kafkatool.format.batch import BatchHeader
 
 
 def rebuild_producers(
@@ -66,7 +65,7 @@ def _replay_segment(states: ProducerStates, segment: WritableSegment, start: int
             continue
         if header.last_offset >= end_offset:
             return
-        if isinstance(header, BatchHeader) and header.producer_id >= 0:
+        if header.producer_id >= 0:
             data = segment.read(found.position, found.size) if header.is_control else b""
             states.replay(state_batch(header, data))
         states.end_offset = header.last_offset + 1

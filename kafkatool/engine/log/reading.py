@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kafkatool.engine.batches.records import Header, first_offset, records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.log.segment import LOG, SegmentBatch, WritableSegment
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import BatchHeader
+from kafkatool.format.legacy import Header
 from kafkatool.format.record import Record
 from kafkatool.format.txn_index import AbortedTxn
 
@@ -106,7 +107,7 @@ def _slice(
     segment: WritableSegment, found: SegmentBatch, end: int | None, max_bytes: int, at_least_one: bool
 ) -> Fetched:
     wanted = max(max_bytes, found.size) if at_least_one else max_bytes
-    base = first_offset(found.header)
+    base = found.header.base_offset
     if end is None or wanted <= 0:
         return Fetched(base_offset=base)
     size = max(0, min(end - found.position, wanted))
@@ -171,7 +172,7 @@ def _search_time(log: Log, segment: WritableSegment, timestamp_ms: int) -> Found
         header = found.header
         if header.max_timestamp < timestamp_ms or header.last_offset < log.log_start_offset:
             continue
-        epoch = header.partition_leader_epoch if isinstance(header, BatchHeader) else -1
+        epoch = header.partition_leader_epoch
         for record in records_of(header, segment.read(found.position, found.size)):
             if record.timestamp_ms >= timestamp_ms and record.offset >= log.log_start_offset:
                 return FoundTime(record.offset, record.timestamp_ms, epoch if epoch >= 0 else None)

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkatool.engine.batches.records import Header
 from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
 from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.cluster.topic_config import TopicConfig
@@ -31,7 +30,7 @@ from kafkatool.format.batch import (
     BatchHeader,
 )
 from kafkatool.format.index_search import lower_bound
-from kafkatool.format.legacy import read_legacy_header
+from kafkatool.format.legacy import Header, read_legacy_header
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.primitives import Buffer

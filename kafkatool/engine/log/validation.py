@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkatool.engine.batches.records import Header, read_legacy_record, records_of
+from kafkatool.engine.batches.records import read_legacy_record, records_of
 from kafkatool.engine.broker.producer_state import AppendOrigin
 from kafkatool.engine.broker.refusals import (
     CorruptMessage,
@@ -45,7 +45,7 @@ from kafkatool.format.batch import (
     write_header,
 )
 from kafkatool.format.batch_writing import write_batch
-from kafkatool.format.legacy import MIN_SIZE, LegacyHeader, read_legacy_header
+from kafkatool.format.legacy import MIN_SIZE, Header, LegacyHeader, read_legacy_header
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
@@ -84,7 +84,7 @@ def check_for_follower(batches: Sequence[NewBatch]) -> None:
     last = -1
     for batch in batches:
         header = batch.header
-        is_backward = isinstance(header, BatchHeader) and header.last_offset_delta < 0
+        is_backward = header.last_offset_delta < 0
         if header.last_offset <= last or is_backward:
             raise OffsetsOutOfOrder(f"offset {header.last_offset} follows {last}")
         last = header.last_offset

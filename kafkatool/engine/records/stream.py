@@ -30,7 +30,7 @@ from kafkatool.engine.records.visibility import PASSING, JudgedRecords, Visibili
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
-from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.legacy import Header, LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
@@ -260,9 +260,7 @@ def _batch(columns: RecordColumns, number: int) -> Batch:
     position, base_offset, size, epoch, magic, crc, attributes, delta = fields[:8]
     length = size - LOG_OVERHEAD
     if magic < 2:
-        header: BatchHeader | LegacyHeader = LegacyHeader(
-            base_offset + delta, length, crc, magic, attributes, fields[9]
-        )
+        header: Header = LegacyHeader(base_offset + delta, length, crc, magic, attributes, fields[9])
     else:
         header = BatchHeader(base_offset, length, epoch, magic, crc, attributes, delta, *fields[8:])
     return Batch(position, header, True, None)

@@ -92,8 +92,7 @@ def subjects_of(homes: list[Home], chosen_high_watermark: int | None) -> Iterato
 
 
 def _limits(log_dir: LogDir, partition: Partition, known: ReadLimits | None = None) -> ReadLimits:
-    key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
-    before = known or ReadLimits()
+    key, before = partition.key, known or ReadLimits()
     return ReadLimits(
         log_dir.high_watermarks.get(key, before.high_watermark),
         log_dir.log_starts.get(key, before.log_start),

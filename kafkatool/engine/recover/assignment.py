@@ -79,4 +79,4 @@ def _fate_of_copy(
 
 
 def _is_current(one: Partition, copy: Partition) -> bool:
-    return one.state is PartitionState.ACTIVE and (one.topic, one.partition) == (copy.topic, copy.partition)
+    return one.state is PartitionState.ACTIVE and one.key == copy.key

@@ -56,7 +56,7 @@ class BrokerStart:
         """What a start knows of a partition; raises KafkatoolError where the metadata say nonsense."""
         if partition.state is PartitionState.METADATA:  # no checkpoint, no mark and no setting speaks of it
             return StartFacts(self._now_ms, release=self._release)
-        key = (partition.topic or "", partition.partition or 0)
+        key = partition.key
         interval, index_bytes = (self.number(partition.topic, name) for name in SETTINGS)
         return StartFacts(
             now_ms=self._now_ms,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, unreadable_in
@@ -64,7 +63,7 @@ class SegmentLookup:
     def check_readable(self, batch: Batch) -> None:
         """Raise BrokerThrows where the disk does not give what a broker reads of a batch."""
         header = batch.header
-        has_producer = isinstance(header, BatchHeader) and header.producer_id >= 0
+        has_producer = header.producer_id >= 0
         self._fail_if_unreadable(
             batch.position, batch.position + (header.size if has_producer else HEADER_SIZE)
         )
@@ -91,7 +90,7 @@ class SegmentLookup:
     def _first_offset(self, batch: Batch) -> int:
         header = batch.header
         if isinstance(header, BatchHeader) or not header.attributes & CODEC_MASK or batch.data is None:
-            return first_offset(header)
+            return header.base_offset
         try:
             return next(iter([*read_messages(batch.data, max_inflated=DEFAULT_MAX_INFLATED)])).offset
         except FormatError as error:

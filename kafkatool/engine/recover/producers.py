@@ -8,7 +8,6 @@ from kafkatool.engine.plan.virtual import UnreadableFile, VirtualDirectory
 from kafkatool.engine.recover.lookup import SegmentLookup
 from kafkatool.engine.recover.result import BrokerThrows, DirectoryFails, PartitionLoading, offset_in_name
 from kafkatool.errors import FormatError
-from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
 
@@ -139,7 +138,7 @@ def _replay_segment(
         for batch in segment.batches(position, stop):
             segment.check_readable(batch)
             header = batch.header
-            if isinstance(header, BatchHeader) and header.producer_id >= 0 and batch.data is not None:
+            if header.producer_id >= 0 and batch.data is not None:
                 try:
                     states.replay(state_batch(header, batch.data))
                 except (FormatError, LogRefusal) as error:

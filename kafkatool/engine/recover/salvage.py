@@ -16,7 +16,7 @@ from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.recover.result import Recovered
 from kafkatool.errors import FormatError, Refused
-from kafkatool.format.batch import BatchHeader
+from kafkatool.format.legacy import Header
 from kafkatool.format.names import segment_file
 
 
@@ -69,7 +69,7 @@ def _copy(path: str, position: int, result: Salvaged, books: _Books, files: File
     try:
         for batch in _good(path, position, guest):
             header = batch.header
-            first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+            first = header.base_offset
             if out is None:
                 name = os.path.join(result.directory, segment_file(first, ".log"))
                 out = files.create(name)
@@ -106,7 +106,7 @@ class _Books:
 
     def count(self, batch: Batch) -> None:
         header = batch.header
-        if not isinstance(header, BatchHeader) or header.producer_id < 0:
+        if header.producer_id < 0:
             return
         producer = header.producer_id
         if header.is_control:
@@ -115,7 +115,7 @@ class _Books:
             first, _last = self._open.get(producer, (header.base_offset, 0))
             self._open[producer] = (first, header.last_offset)
 
-    def _end(self, batch: Batch, header: BatchHeader) -> None:
+    def _end(self, batch: Batch, header: Header) -> None:
         producer = header.producer_id
         assert batch.data is not None
         try:

@@ -15,11 +15,12 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.release import Release
 from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from kafkatool.format.state.quorum_state import read_quorum_state
 
-Offsets = dict[tuple[str, int], int]
+Offsets = dict[TopicPartition, int]
 
 _BOOTSTRAP = "bootstrap.checkpoint"
 _FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"

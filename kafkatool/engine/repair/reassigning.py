@@ -7,7 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from kafkatool.engine.cluster.view import ClusterView
-from kafkatool.engine.repair.standing import Key, standings
+from kafkatool.engine.repair.standing import standings
+from kafkatool.format.names import TopicPartition
 
 
 class Ways(NamedTuple):
@@ -17,7 +18,7 @@ class Ways(NamedTuple):
     back: str
 
 
-def reassignments(view: ClusterView, node_id: int, keys: Collection[Key]) -> Ways | None:
+def reassignments(view: ClusterView, node_id: int, keys: Collection[TopicPartition]) -> Ways | None:
     """The partitions without their copy on a node, and as they are now; None where one has no other copy."""
     placed = {key: list(replicas.replicas) for key, replicas in standings(view) if key in keys}
     others = {key: [node for node in nodes if node != node_id] for key, nodes in placed.items()}
@@ -26,7 +27,7 @@ def reassignments(view: ClusterView, node_id: int, keys: Collection[Key]) -> Way
     return Ways(_json(others), _json(placed))
 
 
-def _json(placed: dict[Key, list[int]]) -> str:
+def _json(placed: dict[TopicPartition, list[int]]) -> str:
     rows = [
         {"topic": topic, "partition": number, "replicas": nodes} for (topic, number), nodes in placed.items()
     ]

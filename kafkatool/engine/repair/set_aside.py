@@ -19,9 +19,10 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.plan.evidence import gather_evidence
 from kafkatool.engine.plan.steps import Plan, Step, remove, remove_directory, write
-from kafkatool.engine.repair.standing import Key, standings
+from kafkatool.engine.repair.standing import standings
 from kafkatool.errors import FormatError, KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.state.checkpoint import read_offset_checkpoint, write_offset_checkpoint
 
 COMMAND = "set-aside"
@@ -36,10 +37,8 @@ class Moved:
     partition: Partition
 
     @property
-    def key(self) -> Key:
-        assert self.partition.topic is not None
-        assert self.partition.partition is not None
-        return self.partition.topic, self.partition.partition
+    def key(self) -> TopicPartition:
+        return self.partition.key
 
     @property
     def is_current(self) -> bool:
@@ -102,7 +101,7 @@ def _not_shown(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
     """A picture of some topics only does not say what the rest of the broker's partitions come to."""
     shown = {key for key, _ in standings(view)}
     held = {
-        (one.topic, one.partition)
+        one.key
         for log_dir in _log_dirs(moved)
         for one in log_dir.partitions
         if one.state is PartitionState.ACTIVE
@@ -168,7 +167,7 @@ def _files(partition: Partition, move_to: str) -> Iterator[Step]:
             yield remove(entry.path, "set aside with its partition", target)
 
 
-def _without(log_dir: LogDir, keys: set[Key], guest: Guest) -> Iterator[Step]:
+def _without(log_dir: LogDir, keys: set[TopicPartition], guest: Guest) -> Iterator[Step]:
     """The checkpoints without the lines of these partitions. Raises KafkatoolError for a bad one."""
     for kind in _CHECKPOINTS:
         path = os.path.join(log_dir.path, kind.name)

@@ -17,8 +17,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.cluster.view import ClusterView, Replicas
-
-Key = tuple[str, int]
+from kafkatool.format.names import TopicPartition
 
 
 class Objection(NamedTuple):
@@ -33,7 +32,9 @@ class Objection(NamedTuple):
         return f"{self.topic}-{self.partition}: {self.why}"
 
 
-def objections_to_moving(view: ClusterView, node_id: int, moved: Collection[Key]) -> Iterator[Objection]:
+def objections_to_moving(
+    view: ClusterView, node_id: int, moved: Collection[TopicPartition]
+) -> Iterator[Objection]:
     """Why copies must not be taken from a broker that is down, by a picture of the cluster without it."""
     shown = set()
     for key, replicas in standings(view):
@@ -62,7 +63,7 @@ def objections_to_unmarking(view: ClusterView, node_id: int) -> Iterator[Objecti
             yield Objection(*key, f"no other node than {node_id} was in sync or eligible to lead it")
 
 
-def standings(view: ClusterView) -> Iterator[tuple[Key, Replicas]]:
+def standings(view: ClusterView) -> Iterator[tuple[TopicPartition, Replicas]]:
     """Every partition by topic and number."""
     for (topic_id, partition), replicas in sorted(view.partitions.items()):
         topic = view.topic_ids.get(topic_id)

@@ -48,6 +48,7 @@ from kafkatool.engine.verify.verification import Verification, VerifyRequest
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
+from kafkatool.format.names import TopicPartition
 
 MOST_KEPT = 20_000
 """Findings that are kept of all partitions together."""
@@ -265,17 +266,16 @@ class Gathering(Verification):
         named: NamedPartition,
         judged: JudgedLog,
         sources: Sources,
-        checkpoints: dict[tuple[str, int], int],
+        checkpoints: dict[TopicPartition, int],
     ) -> SavingsRequest | None:
         partition, config = named.partition, judged.settings.config
         is_cleaned = config.is_compacted and partition.state is PartitionState.ACTIVE
         if not is_cleaned or self._request.sample is not None:
             return None
-        key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
         room, guest = KeyRoom(self.request.memory), self._request.guest
         how = Cleaning(config, self.now_ms, key_capacity(sources), guest, room)
-        watermark = home.log_dir.high_watermarks.get(key)
-        return SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(key), how)
+        watermark = home.log_dir.high_watermarks.get(partition.key)
+        return SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(partition.key), how)
 
     # --- payloads -----------------------------------------------------------------------------------------
 

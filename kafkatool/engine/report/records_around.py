@@ -13,7 +13,6 @@ from kafkatool.engine.batches.seek import index_positions
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.errors import FormatError, KafkatoolError
-from kafkatool.format.batch import BatchHeader
 from kafkatool.format.record import Record
 
 MOST_RECORDS = 3
@@ -64,7 +63,7 @@ def records_around(finding: Finding, guest: Guest) -> Around | None:
 
 
 def _shows(batch: Batch) -> bool:
-    is_control = isinstance(batch.header, BatchHeader) and batch.header.is_control
+    is_control = batch.header.is_control
     return batch.is_valid and batch.data is not None and not is_control
 
 

@@ -25,7 +25,6 @@ from kafkatool.engine.retention.logs import JudgedLog
 from kafkatool.engine.retention.rules import Decision
 from kafkatool.errors import FormatError, Refused
 from kafkatool.format import kinds
-from kafkatool.format.batch import BatchHeader
 from kafkatool.format.names import FileState, segment_file
 from kafkatool.format.state.checkpoint import read_leader_epochs, write_leader_epochs
 from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot
@@ -149,7 +148,7 @@ def _producers(one: JudgedLog, guest: Guest, now_ms: int) -> ProducerStates:
 
 def _replay(states: ProducerStates, batch: Batch) -> None:
     header = batch.header
-    if isinstance(header, BatchHeader) and header.producer_id >= 0:
+    if header.producer_id >= 0:
         states.replay(state_batch(header, bytes(batch.data or b"") if header.is_control else b""))
 
 

@@ -162,11 +162,10 @@ def judge(
     """What the next check would do to one log. Raises KafkatoolError where it cannot be told."""
     settings = sources.of(partition.topic)
     limits = limits_for(partition.topic, sources, how.remote_offset)
-    key = (partition.topic or "", -1 if partition.partition is None else partition.partition)
     watermark = how.high_watermark
     if watermark is None and not how.at_log_end:
-        watermark = log_dir.high_watermarks.get(key)
-    start = log_dir.log_starts.get(key)
+        watermark = log_dir.high_watermarks.get(partition.key)
+    start = log_dir.log_starts.get(partition.key)
     reading = FactsReading(how.now_ms, watermark, start, limits.is_tiered, how.check_times)
     facts = read_log_facts(partition, reading, guest)
     limits = with_copies(limits, partition, facts.log_end, copied, guest)

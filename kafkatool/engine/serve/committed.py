@@ -21,6 +21,7 @@ from kafkatool.engine.records.subject import ReadLimits, Subject
 from kafkatool.engine.records.visibility import LOG_END, VisibilityRule
 from kafkatool.engine.serve.budget import Account, memory_of
 from kafkatool.errors import KafkatoolError, UsageError
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.schema import Decoder, decode_row
 
 MOST_ENTRIES = 1_000_000
@@ -35,7 +36,7 @@ class Commit(NamedTuple):
     metadata: str | None = ""
 
 
-Offsets = dict[str, dict[tuple[str, int], Commit]]
+Offsets = dict[str, dict[TopicPartition, Commit]]
 """By group, then by topic and partition."""
 
 
@@ -68,7 +69,7 @@ class Committed:
         with self._lock:
             return self._all().get(group, {}).get((topic, partition))
 
-    def places(self, group: str) -> list[tuple[str, int]]:
+    def places(self, group: str) -> list[TopicPartition]:
         """The topics and partitions that it has committed offsets of."""
         with self._lock:
             return sorted(self._all().get(group, {}))
@@ -77,7 +78,7 @@ class Committed:
         with self._lock:
             return bool(self._all().get(group))
 
-    def commit(self, group: str, entries: dict[tuple[str, int], Commit]) -> bool:
+    def commit(self, group: str, entries: dict[TopicPartition, Commit]) -> bool:
         """Take them all, or none where there would be too many, or too many bytes."""
         with self._lock:
             offsets = self._all()
@@ -152,7 +153,7 @@ def _read_file(path: str) -> Offsets:
     return offsets
 
 
-def _read_line(line: str) -> tuple[str, tuple[str, int], Commit]:
+def _read_line(line: str) -> tuple[str, TopicPartition, Commit]:
     """Raises ValueError, KeyError or TypeError for what could not be sent to a client either."""
     row = json.loads(line)
     group, topic, metadata = row["group"], row["topic"], row["metadata"]

@@ -10,6 +10,7 @@ from kafkatool.engine.serve.budget import Account, Budget, memory_of
 from kafkatool.engine.serve.catalog import Catalog
 from kafkatool.engine.serve.committed import Commit, Committed
 from kafkatool.engine.serve.groups import GroupCoordinator, GroupError, GroupState, Join, session_seconds
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.protocol.frames import Request
 from kafkatool.format.schema.layout import Tree
@@ -105,7 +106,7 @@ class GroupAnswers:
             self.groups.check_commit(body["groupId"], generation, member, body.get("groupInstanceId"))
         except GroupError as error:
             code = error.code
-        entries: dict[tuple[str, int], Commit] = {}
+        entries: dict[TopicPartition, Commit] = {}
         topics: list[Tree] = []
         for topic in body["topics"]:
             client.share.claim(_BY_PARTITION * (1 + len(topic["partitions"])))
@@ -124,7 +125,7 @@ class GroupAnswers:
         asked: dict[str, Any],
         code: int,
         client: Client,
-        entries: dict[tuple[str, int], Commit],
+        entries: dict[TopicPartition, Commit],
     ) -> Tree:
         number, metadata = asked["partitionIndex"], asked["committedMetadata"]
         if not code and not client.principal.may_read(topic):

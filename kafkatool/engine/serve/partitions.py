@@ -38,7 +38,7 @@ from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.engine.serve.segments import ServedBatch, ServedSegment
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.names import FileState
+from kafkatool.format.names import FileState, TopicPartition
 from kafkatool.format.state.producer_snapshot import read_snapshot
 from kafkatool.format.txn_index import read_entries
 
@@ -128,11 +128,10 @@ class ServedPartition:
         return self.home.high_watermarks.get(self._key) if self.home is not None else None
 
     @property
-    def _key(self) -> tuple[str, int]:
+    def _key(self) -> TopicPartition:
         """The name that the checkpoints know it by."""
-        partition = self.partition
-        assert partition is not None
-        return partition.topic or "", -1 if partition.partition is None else partition.partition
+        assert self.partition is not None
+        return self.partition.key
 
     def state(self) -> State:
         """As it is now; raises KafkatoolError where it cannot be read."""

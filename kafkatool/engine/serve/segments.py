@@ -19,7 +19,6 @@ from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.batch import BatchHeader
 
 _MAX_INT32 = (1 << 31) - 1
 _LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
@@ -170,7 +169,7 @@ class ServedSegment:
                 if not self.is_checked:
                     raise _Astray
                 return
-            first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+            first = header.base_offset
             yield ServedBatch(position, header.size, first, header.last_offset, header.magic)
             position += header.size
 

@@ -14,9 +14,9 @@ from kafkatool.engine.batches.range_columns import Mask, batches_in, records_in
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.jobs.sketches import Numbers
 from kafkatool.engine.stats.facts import CODECS, Stats
-from kafkatool.format.batch import CODEC_MASK, BatchHeader
+from kafkatool.format.batch import CODEC_MASK
 from kafkatool.format.columns import BatchColumns
-from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.legacy import Header
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
@@ -53,8 +53,8 @@ class RangeChoice:
         is_behind = stop is not None and damage.first_offset is not None and damage.first_offset >= stop
         return not (is_before or is_behind)
 
-    def takes_header(self, header: BatchHeader | LegacyHeader) -> bool:
-        first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+    def takes_header(self, header: Header) -> bool:
+        first = header.base_offset
         values = (first, header.last_offset, header.max_timestamp)
         return bool(batches_in(self.wanted, *(np.array([value]) for value in values))[0])
 

@@ -28,12 +28,11 @@ from kafkatool.format.batch import (
     CONTROL_MASK,
     HEADER_SIZE,
     TIMESTAMP_TYPE_MASK,
-    BatchHeader,
     read_header,
 )
 from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.kernel import loops
-from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
+from kafkatool.format.legacy import Header, LegacyHeader, LegacyMessage, read_messages
 from kafkatool.format.primitives import read_varint
 
 WINDOW = 1 << 20
@@ -291,7 +290,7 @@ class _StatsWalk:
         self.piece_end = ends[-1]
         return np.diff(np.array([begin, *ends]))
 
-    def _bad_records(self, position: int, header: BatchHeader | LegacyHeader, error: FormatError) -> None:
+    def _bad_records(self, position: int, header: Header, error: FormatError) -> None:
         if self.choice is not None and not self.choice.takes_header(header):
             return
         kind = FindingClass.TOO_LARGE if isinstance(error, TooLarge) else FindingClass.BAD_RECORD

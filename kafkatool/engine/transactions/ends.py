@@ -19,8 +19,10 @@ from kafkatool.engine.directory.log_dir import FileEntry, Partition, PartitionSt
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.transactions.open_transactions import producer_snapshots
 from kafkatool.errors import FormatError, KafkatoolError
-from kafkatool.format.batch import BatchHeader, read_header
+from kafkatool.format.batch import read_header
 from kafkatool.format.columns import read_batch_columns
+from kafkatool.format.legacy import Header
+from kafkatool.format.names import TopicPartition
 from kafkatool.format.state.producer_snapshot import read_snapshot
 
 REMEMBERED_MS = 3_600_000
@@ -35,7 +37,7 @@ class TransactionEnd(NamedTuple):
 
     where: str
     """The path of a partition directory, or words for who else says so."""
-    place: tuple[str, int] | None
+    place: TopicPartition | None
     """Topic and partition of the log with the marker."""
     offset: int | None
     producer_id: int
@@ -103,11 +105,11 @@ def _ends_in(
 
 def _batches_of(
     item: BatchRun | Batch, producers: frozenset[int]
-) -> Iterator[tuple[BatchHeader, bytes | memoryview]]:
+) -> Iterator[tuple[Header, bytes | memoryview]]:
     """The transactional batches of these producers."""
     if isinstance(item, Batch):
         header = item.header
-        if not isinstance(header, BatchHeader) or header.producer_id not in producers:
+        if header.producer_id not in producers:
             return
         if item.is_valid and header.is_transactional:
             yield header, item.data or b""
@@ -122,7 +124,7 @@ def _batches_of(
 
 
 def _end(
-    partition: Partition, header: BatchHeader, data: bytes | memoryview, data_epoch: int | None
+    partition: Partition, header: Header, data: bytes | memoryview, data_epoch: int | None
 ) -> TransactionEnd | None:
     try:
         marker = read_marker(header, data)

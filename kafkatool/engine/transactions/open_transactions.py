@@ -13,7 +13,7 @@ from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.transactions.producer_replay import indexed_position, replay_producers
 from kafkatool.format import kinds
-from kafkatool.format.names import FileState
+from kafkatool.format.names import FileState, TopicPartition
 
 
 class OpenTransaction(NamedTuple):
@@ -33,7 +33,7 @@ class OpenTransaction(NamedTuple):
     log_end: int
 
     @property
-    def place(self) -> tuple[str, int]:
+    def place(self) -> TopicPartition:
         return self.topic, self.partition
 
 

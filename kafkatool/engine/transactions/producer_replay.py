@@ -14,8 +14,9 @@ from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index
-from kafkatool.format.batch import BatchHeader, read_header
+from kafkatool.format.batch import read_header
 from kafkatool.format.columns import read_batch_columns
+from kafkatool.format.legacy import Header
 from kafkatool.format.state.producer_snapshot import read_snapshot
 
 
@@ -86,7 +87,7 @@ def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest
     return end
 
 
-_Placed = tuple[int, BatchHeader, bytes | memoryview]
+_Placed = tuple[int, Header, bytes | memoryview]
 """A batch and its position."""
 
 
@@ -94,7 +95,7 @@ def _of_producers(item: BatchRun | Batch, known: int) -> tuple[int, list[_Placed
     """The last offset, and the batches of producers with ids that reach to offset `known`."""
     if isinstance(item, Batch):
         header, last = item.header, item.header.last_offset
-        if isinstance(header, BatchHeader) and header.producer_id >= 0 and last >= known:
+        if header.producer_id >= 0 and last >= known:
             return last, [(item.position, header, item.data or b"")]
         return last, []
     run, window = item, memoryview(item.window)

@@ -20,7 +20,7 @@ from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.verify.side_files import state_damage
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.names import FileState
+from kafkatool.format.names import FileState, TopicPartition
 from kafkatool.format.state.checkpoint import read_offset_checkpoint
 
 _LEAVES_OUT = "a broker takes the log directory offline, or does not start"
@@ -103,7 +103,7 @@ def _judged(kind: kinds.FileKind, data: bytes) -> tuple[FindingClass, Severity, 
 
 def read_checkpoint(
     files: Iterable[FileEntry], kind: kinds.FileKind, guest: Guest
-) -> dict[tuple[str, int], int]:
+) -> dict[TopicPartition, int]:
     """One of the offset checkpoints; empty where it is missing or damaged, which is told elsewhere."""
     for entry in files:
         if entry.kind is kind and entry.state is FileState.LIVE:
@@ -116,7 +116,7 @@ def read_checkpoint(
 
 
 def checkpoint_problems(
-    place: tuple[str, int], log_dir: LogDir, cleaner: dict[tuple[str, int], int], log_end: int
+    place: TopicPartition, log_dir: LogDir, cleaner: dict[TopicPartition, int], log_end: int
 ) -> Iterator[DirProblem]:
     """Checkpoints that are ahead of a partition's log, which ends at `log_end`."""
 

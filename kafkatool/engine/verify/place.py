@@ -18,7 +18,7 @@ from kafkatool.engine.directory.log_dir import (
 )
 from kafkatool.engine.verify.finding import Finding, fix
 from kafkatool.format import kinds
-from kafkatool.format.names import FileState
+from kafkatool.format.names import FileState, TopicPartition
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.view import ClusterView
@@ -34,7 +34,7 @@ class CheckedPlace:
     partition: Partition
     log_dir: LogDir | None = None
     view: ClusterView | None = None
-    cleaner: dict[tuple[str, int], int] = field(default_factory=dict)
+    cleaner: dict[TopicPartition, int] = field(default_factory=dict)
     is_live: bool = False
     """Whether a broker is running on it."""
     is_partial: bool = False
@@ -68,12 +68,12 @@ class CheckedPlace:
         ]
 
     @property
-    def key(self) -> tuple[str, int] | None:
+    def key(self) -> TopicPartition | None:
         """What the checkpoints call it; None for directories that they do not speak of."""
         partition = self.partition
         if partition.state is not PartitionState.ACTIVE or partition.topic is None:
             return None
-        return None if partition.partition is None else (partition.topic, partition.partition)
+        return partition.key
 
     @property
     def was_shut_down_cleanly(self) -> bool:

@@ -7,7 +7,7 @@ from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import HEADER_SIZE, BatchHeader
 from kafkatool.format.kernel.loops import records_hold
-from kafkatool.format.legacy import LegacyHeader, read_messages
+from kafkatool.format.legacy import Header, LegacyHeader, read_messages
 from kafkatool.format.record import read_body, read_records
 
 
@@ -26,9 +26,9 @@ def read_marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | Non
     return None
 
 
-def record_problem(header: BatchHeader | LegacyHeader, data: memoryview | None) -> Damage | None:
+def record_problem(header: Header, data: memoryview | None) -> Damage | None:
     """What is wrong with the records of a batch whose checksum matches; its positions are still to be set."""
-    first = header.base_offset if isinstance(header, BatchHeader) else header.offset
+    first = header.base_offset
     try:
         if data is None:
             raise TooLarge("batch", 0, expected="a batch that fits into memory", found=header.size)

@@ -38,7 +38,7 @@ from kafkatool.engine.verify.place import CheckedPlace, place_finding
 from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.names import METADATA_PARTITION
+from kafkatool.format.names import METADATA_PARTITION, TopicPartition
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.view import ClusterView
@@ -137,7 +137,7 @@ class Verification:
         partition: Partition,
         log_dir: LogDir,
         view: ClusterView | None,
-        cleaner: dict[tuple[str, int], int],
+        cleaner: dict[TopicPartition, int],
     ) -> CheckedPlace:
         return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
 

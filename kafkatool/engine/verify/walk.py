@@ -334,7 +334,7 @@ class LogWalk:
 
     def _account(self, batch: Batch) -> None:
         header, facts = batch.header, self.facts
-        base = header.base_offset if isinstance(header, BatchHeader) else header.offset
+        base = header.base_offset
         last = header.last_offset
         if not self._offset_holds(batch, base, last):
             return
@@ -350,16 +350,16 @@ class LogWalk:
         if last >= self._next_timed():
             self._times_at(last, facts.max_filled_timestamp, max(stamp, facts.max_timestamp))
         facts.max_timestamp = max(facts.max_timestamp, stamp)
-        if not isinstance(header, BatchHeader) or header.records_count:
+        if header.records_count:
             facts.max_filled_timestamp = max(facts.max_filled_timestamp, stamp)
         if isinstance(header, BatchHeader):
             self._account_v2(header, batch)
-        if self.job.deep or (isinstance(header, BatchHeader) and header.records_count < 0):
+        if self.job.deep or header.records_count < 0:
             self._records_of(batch)
         if facts.first_offset is None:
             facts.first_offset = base
         facts.batches += 1
-        facts.records += max(0, header.records_count) if isinstance(header, BatchHeader) else 1
+        facts.records += max(0, header.records_count)
         facts.previous_offset = facts.last_offset
         facts.last_offset, facts.last_position = last, batch.position
 

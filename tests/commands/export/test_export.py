@@ -20,7 +20,7 @@ from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.export_output import MANIFEST
-from kafkatool.format.batch import Codec, NewRecord
+from kafkatool.format.batch import BatchHeader, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import LegacyHeader, write_message
 from tests.cli import parse_rows, run
@@ -66,9 +66,11 @@ def reference_rows(directory: Path) -> Iterator[dict[str, Any]]:
                     "value": record.value,
                     "headers": [{"key": name, "value": value} for name, value in record.headers],
                     "sequence": None if is_old else record.sequence,
-                    "producer_id": getattr(header, "producer_id", None),
-                    "producer_epoch": getattr(header, "producer_epoch", None),
-                    "partition_leader_epoch": getattr(header, "partition_leader_epoch", None),
+                    "producer_id": header.producer_id if isinstance(header, BatchHeader) else None,
+                    "producer_epoch": header.producer_epoch if isinstance(header, BatchHeader) else None,
+                    "partition_leader_epoch": header.partition_leader_epoch
+                    if isinstance(header, BatchHeader)
+                    else None,
                     "batch_position": batch.position,
                 }
 

@@ -120,7 +120,7 @@ def test_c8_what_tells_a_batch_that_was_sent_again_survives(log: CleanLog) -> No
     log.clean(0)
     assert log.shown() == ["[0-2]{1:2=2}", "[3-5]{3:3=3}", "[6-7]{6:1=1,7:4=4}"]
     headers = [batch.header for batch in read_batches(log.directory / f"{0:020d}.log")]
-    assert [header.last_sequence for header in headers] == [2, 2, 1]  # type: ignore[union-attr]
+    assert [header.last_sequence for header in headers] == [2, 2, 1]
     again = write_batch(
         [NewRecord(b"%d" % at, b"x", TIME) for at in (1, 2, 3)],
         producer_id=1,

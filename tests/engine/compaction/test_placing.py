@@ -196,5 +196,5 @@ def test_c26_a_power_cut_at_any_step_leaves_the_old_log_or_the_new_one(
 
 def offsets_in(path: Path) -> list[int]:
     """Of data: markers are nobody's records."""
-    batches = [batch for batch in read_batches(path) if not batch.header.is_control]  # type: ignore[union-attr]
+    batches = [batch for batch in read_batches(path) if not batch.header.is_control]
     return [record.offset for batch in batches for record in records_of(batch.header, batch.data or b"")]

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.batches.records import first_offset
 from kafkatool.engine.cluster.topic_config import TopicConfig, read_config
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.log.loading import LeftLog, open_log
@@ -145,7 +144,7 @@ def test_a_replica_is_recovered_truncated_and_goes_on_as_a_brokers_was(tmp_path:
     assert log.log_end_offset == 22
     log.truncate_to(10, 0)
     for batch in batches_of(TRUNCATED):
-        if first_offset(batch.header) >= 10:
+        if batch.header.base_offset >= 10:
             log.append_as_follower(bytes(batch.data), now_ms=0)
     log.close()
     expected = {name: data for name, data in content(TRUNCATED).items() if not name.endswith(".deleted")}

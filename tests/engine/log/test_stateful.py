@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kafkatool.engine.batches.records import first_offset, records_of
+from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange, UnexpectedOffset
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
@@ -159,7 +159,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def remember(self, data: bytes) -> None:
         [batch] = split_batches(data)
-        self.batches.append((first_offset(batch.header), batch.header.last_offset, data))
+        self.batches.append((batch.header.base_offset, batch.header.last_offset, data))
         self.end = batch.header.last_offset + 1
 
     def bytes_at(self, offset: int) -> bytes:

@@ -16,10 +16,10 @@ from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from tests.cli import run
 from tests.kafka import peers
-from tests.kafka import test_retention_parity as retention
 from tests.kafka.cluster import Cluster
 from tests.kafka.compaction_workloads import CLEANING, Workload, run_rounds
 from tests.kafka.librdkafka import Record, wait_until
+from tests.kafka.writing import test_retention_parity as retention
 
 # A segment comes in several pieces. Its time index must not fill within one: a follower rolls only between
 # them, and gives up the partition.

@@ -21,7 +21,7 @@ from kafkatool.format.batch import CODEC_MASK, MAX_INT32, BatchHeader, wrap_int6
 from kafkatool.format.batch_text import codec_text, java_bool, record_line
 from kafkatool.format.java_text import parse_long
 from kafkatool.format.kernel.loops import batch_lines, deep_lines
-from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
+from kafkatool.format.legacy import Header, LegacyMessage, read_messages
 from kafkatool.format.names import parse_snapshot_name
 from kafkatool.format.record import Record, read_body, read_records
 from kafkatool.format.release import Release
@@ -199,7 +199,7 @@ class LogText:
 
     def _record_pieces(self, batch: Batch, record: Record | LegacyMessage) -> Iterator[str]:
         header = batch.header
-        is_control = isinstance(header, BatchHeader) and header.is_control
+        is_control = header.is_control
         if not self.options.skip_record_metadata:
             yield self._metadata(header, record)
             if is_control:
@@ -209,7 +209,7 @@ class LogText:
         if self.options.print_data_log and not is_control:
             yield from self._contents(record)
 
-    def _metadata(self, header: BatchHeader | LegacyHeader, record: Record | LegacyMessage) -> str:
+    def _metadata(self, header: Header, record: Record | LegacyMessage) -> str:
         if isinstance(record, Record) and isinstance(header, BatchHeader):
             return record_line(header, record)
         assert isinstance(record, LegacyMessage)
