@@ -139,7 +139,7 @@ class NewRun:
         made: set[str] = set()
         for unit in units:
             inside = os.path.join("batches", topic_directory(unit.topic), root_directory(unit.root))
-            for part in (part for segment in unit.segments for part in segment.facts.parts):
+            for part in (part for segment in unit.segments for part in segment.parts):
                 target = os.path.join(self._work, inside, part)
                 if inside not in made:
                     os.makedirs(os.path.dirname(target), exist_ok=True)

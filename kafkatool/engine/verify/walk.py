@@ -1,6 +1,6 @@
 """Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
 
-This is the job of `verify` for survey.py. The common case, whole good batches in order, is counted by the
+This is the job of `verify` for survey.py, and of whoever observes its walk. The common case, whole good batches in order, is counted by the
 kernel's Tally; at the first thing that is not plainly good the walk stops, and the rest of the log is walked
 by `scan`, which finds out what is wrong and goes on behind it.
 """
@@ -8,7 +8,10 @@ by `scan`, which finds out what is wrong and goes on behind it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
@@ -24,6 +27,9 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader, read_header
 from kafkatool.format.kernel.loops import Tally
 from kafkatool.format.kernel.outcome import EPOCH, INDEX, MORE, ODD, PRODUCER, RECORDS, TIME
+
+if TYPE_CHECKING:
+    from kafkatool.engine.batches.observers import BatchRows, Observer
 
 NOWHERE = 1 << 62
 MOST_DAMAGES = 10_000
@@ -42,28 +48,34 @@ class LogJob:
     check_indexes: bool = True
     guest: Guest = field(default_factory=Guest)
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+    observers: tuple[Observer, ...] = ()
+    """Who wants to see the good batches besides; each stretch is walked with copies of them."""
 
     def map(self, split: Split, before: LogFacts | None) -> LogFacts:
         """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
         guest = replace(self.guest)  # a worker counts its own errors
         try:
             with open_source(split.path, guest) as source:
-                facts = self.walk(split, source, before)
+                facts = before or self._begin(split.start)
+                self._walk(split, source, facts, is_fresh=before is None)
                 facts.changed = facts.changed or source.look_again()
         except FileNotFoundError:
-            facts = before or self.begin(split.start)
+            facts = before or self._begin(split.start)
             facts.vanished, facts.done, facts.stop = True, True, split.end
         except KafkatoolError as error:
-            facts = before or self.begin(split.start)
+            facts = before or self._begin(split.start)
             facts.failure, facts.done, facts.stop = str(error), True, split.end
         return facts
 
-    def begin(self, position: int) -> LogFacts:
+    def _begin(self, position: int) -> LogFacts:
         """Nothing yet, from here on."""
-        return LogFacts(start=position, stop=position)
+        return LogFacts(start=position, stop=position, observers=deepcopy(self.observers))
 
-    def walk(self, split: Split, source: AnySource, before: LogFacts | None) -> LogFacts:
-        return LogWalk(self, split, source, before).run()
+    def _walk(self, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool) -> None:
+        with ExitStack() as stack:
+            for observer in facts.observers:
+                stack.enter_context(observer.walking(facts.stop))
+            _LogWalk(self, split, source, facts, is_fresh=is_fresh).run()
 
     def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
         """The facts of both; None where `b` does not simply go on where `a` ends."""
@@ -86,12 +98,14 @@ class LogJob:
         return result.stop
 
 
-class LogWalk:
-    def __init__(self, job: LogJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
+class _LogWalk:
+    def __init__(
+        self, job: LogJob, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool
+    ) -> None:
         self.job = job
         self.source = source
-        self.is_fresh = before is None
-        self.facts = before or job.begin(split.start)
+        self.is_fresh = is_fresh
+        self.facts = facts
         self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
         self.walk.position = self.facts.stop
         self.split_end = split.end
@@ -102,11 +116,16 @@ class LogWalk:
         )
         self.indexed = bisect_left(self.claims.positions, self.facts.stop)
         self.timed = self.facts.times_to
-        self.knows_times = before is not None or split.start == 0
+        self.knows_times = not is_fresh or split.start == 0
         self.bad: list[tuple[int, int]] = []
         self.flip_budget = _FLIP_BUDGET
+        self.rows: BatchRows | None = None
+        if facts.observers:
+            from kafkatool.engine.batches.observers import BatchRows
 
-    def run(self) -> LogFacts:
+            self.rows = BatchRows(facts.observers, job.max_batch_size)
+
+    def run(self) -> None:
         facts = self.facts
         facts.done = self._good_batches()
         if not facts.done and not self.is_fresh:
@@ -114,7 +133,8 @@ class LogWalk:
             facts.done = True
         self._entries_between(facts.stop)
         facts.times_to = self.timed
-        return facts
+        if self.rows is not None:
+            self.rows.flush()
 
     def _good_batches(self) -> bool:
         """The common case; False at the first thing that is not plain."""
@@ -157,6 +177,8 @@ class LogWalk:
             self._settle(tally, why, header, data, position + at)
             at, why = tally.run(window, at, len(window), position + at, end)
         self._producers(tally)
+        if self.rows is not None:
+            self.rows.add_run(window, at, position)
         return at, why
 
     def _settle(self, tally: Tally, why: int, header: BatchHeader, data: memoryview, position: int) -> None:
@@ -352,6 +374,8 @@ class LogWalk:
         facts.records += max(0, header.records_count)
         facts.previous_offset = facts.last_offset
         facts.last_offset, facts.last_position = last, batch.position
+        if self.rows is not None:
+            self.rows.add(batch)
 
     def _account_v2(self, header: BatchHeader, batch: Batch) -> None:
         epochs = self.facts.epochs
