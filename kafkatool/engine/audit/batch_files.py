@@ -29,51 +29,37 @@ class BatchFiles(Observer):
     partition: int | None = None
     segment: int = 0
     parts: list[str] = field(default_factory=list)
-    """Names of the files with its batches."""
-    _open: _BatchPart | None = None
+    """Names of the files with its batches: each is there only when it is whole."""
+    _temporary: str = ""
+    _writer: Any = None
+    _held: list[Any] = field(default_factory=list)
+    _rows: int = 0
 
     @contextmanager
     def walking(self, position: int) -> Iterator[None]:
         path = os.path.join(self.directory, f"{self.name}-{position}.parquet")
-        part = self._open = _BatchPart(path, self.partition, self.segment)
+        self._temporary = f"{path}.{uuid.uuid4().hex}.tmp"  # Spark may run a task twice at the same time
         try:
             yield
-            if part.close():
-                self.parts.append(os.path.basename(path))
+            self._flush()
+            if self._writer is not None:
+                self._commit(path)
         except OSError as error:
             # Reading raises none: a lake that is not mounted here must not look like a log that is gone.
             raise KafkatoolError(f"{path}: cannot be written here: {error.strerror}") from None
         finally:
-            part.abandon()
-            self._open = None
+            self._abandon()
 
     def take(self, columns: BatchColumns) -> None:
-        assert self._open is not None
-        self._open.add(columns)
-
-    def merge(self, behind: Self) -> None:
-        self.parts += behind.parts
-
-
-class _BatchPart:
-    """A file of batches, made when the first comes, and there only when it is whole."""
-
-    def __init__(self, path: str, partition: int | None, segment: int | None) -> None:
-        self.path = path
-        self._place = (partition, segment)
-        # Spark may run a task twice at the same time.
-        self._temporary = f"{path}.{uuid.uuid4().hex}.tmp"
-        self._writer: Any = None
-        self._held: list[Any] = []
-        self._rows = 0
-
-    def add(self, columns: BatchColumns) -> None:
         from kafkatool.engine.audit.batch_table import batch_rows
 
-        self._held.append(batch_rows(columns, *self._place))
+        self._held.append(batch_rows(columns, self.partition, self.segment))
         self._rows += len(columns.position)
         if self._rows >= ROWS_IN_GROUP:
             self._flush()
+
+    def merge(self, behind: Self) -> None:
+        self.parts += behind.parts
 
     def _flush(self) -> None:
         from kafkatool.engine.audit.batch_table import open_batches, write_group
@@ -83,19 +69,17 @@ class _BatchPart:
             write_group(self._writer, self._held)
         self._held, self._rows = [], 0
 
-    def close(self) -> bool:
-        """Whether there was anything."""
-        self._flush()
-        if self._writer is None:
-            return False
+    def _commit(self, path: str) -> None:
         self._writer.close()
         self._writer = None
         with open(self._temporary, "rb") as file:
             os.fsync(file.fileno())
-        os.replace(self._temporary, self.path)
-        return True
+        os.replace(self._temporary, path)
+        self.parts.append(os.path.basename(path))
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
+        self._held, self._rows = [], 0
         if self._writer is not None:
             self._writer.close()
+            self._writer = None
             os.unlink(self._temporary)
