@@ -20,7 +20,6 @@ from kafkatool.commands.rows.batches import (
     RECORD_COLUMNS,
     RECORD_KEYS,
     LogPlace,
-    bad_records,
     batch_row,
     damage_row,
     damage_sentence,
@@ -33,6 +32,7 @@ from kafkatool.commands.screen.table import Column, Look, rows
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import Tail
 from kafkatool.engine.files.stdin_log import STDIN
