@@ -1,4 +1,4 @@
-"""Several passes of the cleaner, each over what the one before it left."""
+"""Run several passes of the cleaner, each on the result of the one before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkatool.errors import KafkatoolError
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass that was run."""
+    """One finished pass."""
 
     dirty: DirtyRange
     cleaned: Cleaned
@@ -23,7 +23,7 @@ class Pass:
 
 @dataclass(slots=True)
 class Compacted:
-    """What some passes made of a log. `dirty`: the range at the start; `left`: the one that is left."""
+    """The result of some passes over a log. `dirty`: the range at the start; `left`: the range left over."""
 
     before: CleanableLog
     after: CleanableLog
@@ -31,28 +31,28 @@ class Compacted:
     left: DirtyRange
     passes: list[Pass] = field(default_factory=list)
     directory: str | None = None
-    """Where the segments of the last pass are."""
+    """Directory of the last pass's segments."""
 
     @property
     def written(self) -> list[int]:
-        """The bases of the segments that passes wrote: all of `after` that is not a file of `before`."""
+        """Base offsets of segments that passes wrote: in `after`, but not as the same file in `before`."""
         return _bases_apart(self.after, self.before)
 
     @property
     def gone(self) -> list[int]:
-        """The bases of the old segments that are no longer in the log, whichever pass took them in."""
+        """Base offsets of old segments that are no longer in the log."""
         return _bases_apart(self.before, self.after)
 
 
 def _bases_apart(log: CleanableLog, other: CleanableLog) -> list[int]:
-    """The bases of the segments of one log whose files are not those of the other."""
+    """Return the base offsets of segments in one log whose files are not in the other."""
     paths = {one.path for one in other.segments}
     return [one.base_offset for one in log.segments if one.path not in paths]
 
 
 @dataclass(frozen=True, slots=True)
 class PassWork:
-    """Where passes write: into directories of their own under `parent`; None: the only pass is counted."""
+    """Where passes write: into new directories under `parent`; None: the only pass just counts."""
 
     files: Files
     parent: str | None
@@ -67,9 +67,9 @@ def compact(
     most: int | None,
     watch: Watch | None = None,
 ) -> Compacted:
-    """Run passes, at most so many, until nothing is left to clean; raise CleanerStops where one gives up.
+    """Run at most `most` passes, until nothing is left to clean; raise CleanerStops where one gives up.
 
-    `watch` sees what the first pass decides. Raises KeysDoNotFit before that, if at all.
+    `watch` sees the decisions of the first pass. KeysDoNotFit is raised before that, if at all.
     """
     dirty = dirty_range(log, checkpoint, how.config, how.now_ms, how.guest)
     done = Compacted(log, log, dirty, dirty)
@@ -84,7 +84,7 @@ def compact(
             done.after = replaced(done.after, cleaned)
             how = replace(how, room=how.room.of_later_passes)
             if cleaned.end_offset <= done.left.first_dirty:
-                break  # not a single key has room
+                break  # not even one key fits
             done.left = dirty_range(done.after, cleaned.end_offset, how.config, how.now_ms, how.guest)
     except BaseException:
         drop(work.files, done.directory)
@@ -105,7 +105,7 @@ def _make_directory(work: PassWork, number: int) -> str | None:
 
 
 def drop(files: Files, directory: str | None) -> None:
-    """Remove what a pass wrote, now that nobody needs it."""
+    """Remove the files of a pass that are no longer needed."""
     if directory is None or not os.path.isdir(directory):
         return
     for name in os.listdir(directory):
