@@ -64,6 +64,10 @@ class LegacyHeader(NamedTuple):
         return LOG_OVERHEAD + self.entry_size
 
     @property
+    def batch_length(self) -> int:
+        return self.entry_size
+
+    @property
     def base_offset(self) -> int:
         """Of a wrapper the last offset: the first is known only inside of it."""
         return self.offset

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.rows.batches import DAMAGE_KEYS
+from kafkatool.commands.rows.batches import DAMAGE
 from kafkatool.commands.screen.table import Column, Look
 from kafkatool.commands.screen.values import human_size
-from kafkatool.engine.batches.damage import Severity, damage_facts
+from kafkatool.engine.batches import row_fields
+from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.verify.finding import Finding, VerifySummary
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition, Segment
 
 FINDING_KEYS = (
-    *DAMAGE_KEYS,
+    *DAMAGE.keys,
     *("replicas", "isr", "eligible_leader_replicas", "leader", "metadata_ms", "below_recovery_point"),
 )
 FINDING_COLUMNS = tuple(Column(key, key.upper()) for key in FINDING_KEYS)
@@ -46,7 +47,7 @@ def finding_row(finding: Finding) -> dict[str, object]:
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        **damage_facts(damage),
+        **row_fields.values(row_fields.DAMAGE, damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),

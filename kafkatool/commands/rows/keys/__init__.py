@@ -5,12 +5,14 @@ The rows themselves are made by the commands, in modules called `..._rows`; a te
 
 from __future__ import annotations
 
+from types import ModuleType
+
+from kafkatool.commands.rows import batches, side_files
 from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
     compact,
     doctor,
-    dump_log,
     lookup,
     ls,
     pipeline,
@@ -18,15 +20,29 @@ from kafkatool.commands.rows.keys import (
     report,
     retention,
     serve,
-    side_files,
     stats,
     verify,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
+from kafkatool.commands.rows.row_table import RowTable
+
+
+def tables_of(module: ModuleType) -> dict[str, RowKind]:
+    tables = [one for one in vars(module).values() if isinstance(one, RowTable)]
+    return {
+        table.kind: RowKind(
+            table.command,
+            table.meaning,
+            {field.key: field.meaning for field in table.fields},
+            frozenset(field.key for field in table.fields if field.optional),
+        )
+        for table in tables
+    }
+
 
 ROW_KINDS: dict[str, RowKind] = {
-    **dump_log.ROW_KINDS,
-    **side_files.ROW_KINDS,
+    **tables_of(batches),
+    **tables_of(side_files),
     **ls.ROW_KINDS,
     **stats.ROW_KINDS,
     **verify.ROW_KINDS,

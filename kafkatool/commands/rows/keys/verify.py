@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkatool.commands.rows.keys import dump_log
+from kafkatool.commands.rows.batches import DAMAGE
 from kafkatool.commands.rows.keys.row_kind import RowKind
 
 ROW_KINDS: dict[str, RowKind] = {
@@ -10,7 +10,7 @@ ROW_KINDS: dict[str, RowKind] = {
         "verify",
         "Something that is not as it should be, in a log or between files.",
         {
-            **dump_log.ROW_KINDS["damage"].keys,
+            **{field.key: field.meaning for field in DAMAGE.fields},
             "fix": "the command to run next, or what to do instead; null for notes",
             "replicas": "nodes that hold the partition, by the newest metadata on the disk; null if unknown",
             "isr": "those of them that were in sync",
