@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from kafkatool.commands.rows import batches, side_files
+from kafkatool.commands.rows import batches, listing, side_files
 from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
     compact,
     doctor,
     lookup,
-    ls,
     pipeline,
     plan,
     report,
@@ -43,7 +42,7 @@ def tables_of(module: ModuleType) -> dict[str, RowKind]:
 ROW_KINDS: dict[str, RowKind] = {
     **tables_of(batches),
     **tables_of(side_files),
-    **ls.ROW_KINDS,
+    **tables_of(listing),
     **stats.ROW_KINDS,
     **verify.ROW_KINDS,
     **doctor.ROW_KINDS,
