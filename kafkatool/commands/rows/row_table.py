@@ -27,13 +27,16 @@ class RowTable:
         self._getters = [(field.key, field.getter, field.optional) for field in fields]
 
     def row(self, subject: object = None, /, **given: object) -> dict[str, Any]:
-        """The row of a subject; what is given is not asked of it. Optional keys are there only if given."""
+        """The row of a subject; what is given is not asked of it, and null without one.
+
+        Optional keys are there only if given.
+        """
         row: dict[str, Any] = {"kind": self.kind}
         for key, get, is_optional in self._getters:
             if key in given:
                 row[key] = given[key]
             elif not is_optional:
-                row[key] = get(subject)
+                row[key] = None if subject is None else get(subject)
         return row
 
     def columns(self, **titles: str) -> tuple[Column, ...]:

@@ -59,8 +59,8 @@ def _inner(outer: Callable[[Any], Any], inner: Callable[[Any], object], subject:
 
 
 def values(fields: Iterable[RowField], subject: object) -> dict[str, Any]:
-    """The part of a row that these fields make of a subject."""
-    return {field.key: field.getter(subject) for field in fields}
+    """The part of a row that these fields make of a subject; all null where that is None."""
+    return {field.key: None if subject is None else field.getter(subject) for field in fields}
 
 
 TOPIC = (

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from kafkatool.commands.rows import batches, listing, side_files
+from kafkatool.commands.rows import batches, diagnosis, findings, listing, plans, side_files
 from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
     compact,
-    doctor,
     lookup,
     pipeline,
-    plan,
     report,
     retention,
     serve,
     stats,
-    verify,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
 from kafkatool.commands.rows.row_table import RowTable
@@ -44,10 +41,10 @@ ROW_KINDS: dict[str, RowKind] = {
     **tables_of(side_files),
     **tables_of(listing),
     **stats.ROW_KINDS,
-    **verify.ROW_KINDS,
-    **doctor.ROW_KINDS,
+    **tables_of(findings),
+    **tables_of(diagnosis),
     **lookup.ROW_KINDS,
-    **plan.ROW_KINDS,
+    **tables_of(plans),
     **retention.ROW_KINDS,
     **compact.ROW_KINDS,
     **cache_map.ROW_KINDS,
