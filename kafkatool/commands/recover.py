@@ -25,7 +25,6 @@ from kafkatool.commands.screen.table import Column, Look, Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.errors import ExitCode, UsageError
-from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
@@ -324,24 +323,13 @@ def _row(
     fmt: Format,
     replicas: Replicas | None = None,
 ) -> Row:
+    from kafkatool.commands.rows.findings import REPLICAS
+    from kafkatool.commands.rows.plans import RECOVERIES, topic_in
+    from kafkatool.engine.batches.row_fields import values
+
+    where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
+    row = RECOVERIES.row(**where, what=what, message=message)
     name = os.path.basename(os.path.normpath(path))
-    named = parse_partition_directory(name)
-    row: Row = {
-        "kind": "recovery",
-        "directory": path,
-        "topic": named.topic if named else None,
-        "partition": named.partition if named else None,
-        "segment": segment,
-        "what": what,
-        "position": None,
-        "first_offset": None,
-        "last_offset": None,
-        "message": message,
-        "replicas": list(replicas.replicas) if replicas else None,
-        "isr": list(replicas.isr) if replicas else None,
-        "leader": replicas.leader if replicas else None,
-        "metadata_ms": replicas.metadata_ms if replicas else None,
-    }
     return row if fmt is Format.ndjson else {**row, "partition_name": name}
 
 

@@ -64,6 +64,10 @@ class LegacyHeader(NamedTuple):
         return LOG_OVERHEAD + self.entry_size
 
     @property
+    def batch_length(self) -> int:
+        return self.entry_size
+
+    @property
     def base_offset(self) -> int:
         """The last offset, for a wrapper: its first is known only inside."""
         return self.offset

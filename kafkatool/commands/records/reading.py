@@ -36,11 +36,6 @@ from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.names import METADATA_TOPIC
 from kafkatool.format.record import Record
 
-VISIBLE_KEYS = (
-    *("producer_id", "producer_epoch", "partition_leader_epoch", "is_control", "txn"),
-    *("above_high_watermark", "below_log_start"),
-)
-"""What rows of records have here besides those of dump-log."""
 _FATES = [fate.label for fate in TransactionFate]
 
 Rows = NDArray[np.int64]

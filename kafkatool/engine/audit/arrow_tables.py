@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 from kafkatool.engine.audit import batch_table
 from kafkatool.engine.audit.facts import MAGICS
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
+from kafkatool.engine.batches.row_fields import DAMAGE
+from kafkatool.engine.records.arrow_rows import ARROW
 from kafkatool.format.batch import CODEC_LABELS, Codec
 
 TABLES = ("segments", "batches", "findings", "producers", "topics")
@@ -54,10 +56,10 @@ _SEGMENTS = {
 _FINDINGS = {
     **_PLACE,
     "file": _TEXT,
-    **dict.fromkeys(("position", "end_position", "first_offset", "last_offset", "next_good_offset"), _LONG),
-    **dict.fromkeys(("class", "severity", "expected", "found", "message", "fix"), _TEXT),
-    "replicas": pa.list_(_INT),
-    "isr": pa.list_(_INT),
+    **{field.key: ARROW[field.type] for field in DAMAGE},
+    "fix": _TEXT,
+    "replicas": ARROW["ints"],
+    "isr": ARROW["ints"],
     "leader": _INT,
 }
 _PRODUCERS = {

@@ -12,7 +12,7 @@ from typing import Any
 from kafkatool.engine.audit.facts import AuditFacts
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.audit.log_walk import AuditJob
-from kafkatool.engine.batches.damage import damage_facts
+from kafkatool.engine.batches.row_fields import DAMAGE, values
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
@@ -321,7 +321,7 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        **damage_facts(finding.damage),
+        **values(DAMAGE, finding.damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),
