@@ -331,12 +331,14 @@ class _CompactRun:
     @contextmanager
     def _work_directory(self, home: Home, name: str) -> Iterator[str | None]:
         """Where passes write: where the copy is wanted, or beside the log directory."""
+        from kafkatool.engine.files.disk import Disk
+        from kafkatool.engine.files.whole_files import make_directories
         from kafkatool.engine.plan.steps import new_run_id, refuse_backup_dir
         from kafkatool.engine.plan.work_directory import work_directory
 
         if self._how.write_to is not None:
             refuse_backup_dir(self._how.write_to, home.path)
-            os.makedirs(self._how.write_to, exist_ok=True)
+            make_directories(Disk(), self._how.write_to)
             if os.path.lexists(os.path.join(self._how.write_to, name)):
                 raise Refused(f"{os.path.join(self._how.write_to, name)}: is there already")
             yield self._how.write_to

@@ -8,12 +8,13 @@ damage is simply left.
 from __future__ import annotations
 
 import os
-import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafkatool.engine.audit.facts import AuditFacts
+from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import AnySource
+from kafkatool.engine.files.whole_files import Replacement
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.columns import ColumnsWalk
 from kafkatool.engine.verify.log_facts import LogFacts
@@ -32,6 +33,7 @@ class AuditJob(LogJob):
     name: str = ""
     partition: int | None = None
     segment: int = 0
+    files: Files = field(default_factory=Disk)
 
     def begin(self, position: int) -> LogFacts:
         return AuditFacts(start=position, stop=position)
@@ -67,7 +69,7 @@ class _AuditWalk(ColumnsWalk):
         assert isinstance(self.facts, AuditFacts)
         self.audited = self.facts
         name = f"{job.name}-{self.facts.stop}.parquet"
-        self.part = _BatchPart(os.path.join(job.directory, name), job.partition, job.segment)
+        self.part = _BatchPart(job, os.path.join(job.directory, name))
 
     def audit(self) -> LogFacts:
         facts = self.run()
@@ -83,11 +85,10 @@ class _AuditWalk(ColumnsWalk):
 class _BatchPart:
     """A file of batches, made when the first comes, and there only when it is whole."""
 
-    def __init__(self, path: str, partition: int | None, segment: int | None) -> None:
+    def __init__(self, job: AuditJob, path: str) -> None:
         self.path = path
-        self._place = (partition, segment)
-        # Spark may run a task twice at the same time.
-        self._temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        self._job = job
+        self._file: Replacement | None = None
         self._writer: Any = None
         self._held: list[Any] = []
         self._rows = 0
@@ -95,7 +96,7 @@ class _BatchPart:
     def add(self, columns: BatchColumns) -> None:
         from kafkatool.engine.audit.batch_table import batch_rows
 
-        self._held.append(batch_rows(columns, *self._place))
+        self._held.append(batch_rows(columns, self._job.partition, self._job.segment))
         self._rows += len(columns.position)
         if self._rows >= ROWS_IN_GROUP:
             self._flush()
@@ -104,23 +105,23 @@ class _BatchPart:
         from kafkatool.engine.audit.batch_table import open_batches, write_group
 
         if self._held:
-            self._writer = self._writer or open_batches(self._temporary)
+            if self._file is None:
+                # Spark may run a task twice at the same time.
+                self._file = Replacement(self._job.files, self.path)
+                self._writer = open_batches(self._file)
             write_group(self._writer, self._held)
         self._held, self._rows = [], 0
 
     def close(self) -> bool:
         """Whether there was anything."""
         self._flush()
-        if self._writer is None:
+        if self._file is None:
             return False
         self._writer.close()
-        self._writer = None
-        with open(self._temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(self._temporary, self.path)
+        self._file.commit()
         return True
 
     def abandon(self) -> None:
-        if self._writer is not None:
+        if self._file is not None:
+            self._file.abandon()
             self._writer.close()
-            os.unlink(self._temporary)

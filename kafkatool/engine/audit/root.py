@@ -22,7 +22,9 @@ from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, sa
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.directory.roots import Root
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.files.whole_files import make_directories
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.retention.facts import FactsReading, read_log_facts
@@ -51,6 +53,7 @@ class AuditRequest:
     verify: VerifyRequest
     sources_of: SourcesOf
     recheck: Recheck
+    files: Files
     memory: int = 256 << 20
     """For the map of keys of one compacted partition."""
 
@@ -63,7 +66,7 @@ class Audit(Verification):
         self.root = root
         self.request = request
         self._staging = staging_of(request.staging, root.label)
-        os.makedirs(self._staging, exist_ok=True)
+        make_directories(request.files, self._staging)
         self._units = known
         self._segments = {
             (unit.path, kept.base_offset, kept.state): kept
@@ -95,6 +98,7 @@ class Audit(Verification):
             name=_name(place.partition, segment),
             partition=place.partition.partition,
             segment=segment.base_offset,
+            files=self.request.files,
         )
 
     def _choose(self) -> set[Hashable]:

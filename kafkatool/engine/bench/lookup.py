@@ -19,6 +19,7 @@ from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.whole_files import write_file
 from kafkatool.engine.log.partition_log import Log, LogParts, no_jitter
 from kafkatool.engine.log.reading import offset_for_time, read
 from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, WritableSegment
@@ -93,7 +94,7 @@ class Textbook:
         self._random = random.Random(seed)
         self._config = read_config({}, NEWEST)
         self.steps = sorted({1, *(n for n in (10, 100) if n < week.segments), week.segments})
-        os.mkdir(self._directory)
+        Disk().make_directory(self._directory)
         self._segments = [self._write_segment(number) for number in range(week.segments)]
         self._targets = {step: self._write_targets(step) for step in self.steps}
 
@@ -115,10 +116,10 @@ class Textbook:
         times["time"] = week.start_ms + (first + each) * BATCH * 1000 // week.rate
         times["offset"] = each * RECORDS + RECORDS - 1
         for extension, data in ((INDEX, offsets.tobytes()), (TIME_INDEX, times.tobytes())):
-            with open(segment.path(extension), "xb") as file:
-                file.write(data)
-        with open(segment.path(LOG), "xb") as file:
-            file.truncate(count * BATCH)
+            write_file(Disk(), segment.path(extension), data)
+        file = Disk().create(segment.path(LOG))
+        file.truncate(count * BATCH)
+        file.close()
         segment.size = count * BATCH
         segment.accounting.offset_entries = segment.accounting.time_entries = count - 1
         segment.accounting.max_timestamp = week.time_of(first + count - 1)
@@ -132,10 +133,10 @@ class Textbook:
             segment = self._random.randrange(step)
             inside = self._random.randrange(2, week.batches_each)
             number = segment * week.batches_each + inside
-            with open(self._segments[segment].path(LOG), "r+b") as file:
-                for at in (inside - 1, inside):
-                    file.seek(at * BATCH)
-                    file.write(_batch(number - inside + at, week))
+            file = Disk().open(self._segments[segment].path(LOG))
+            for at in (inside - 1, inside):
+                file.write_at(at * BATCH, _batch(number - inside + at, week))
+            file.close()
             chosen.append(number)
         return chosen
 

@@ -6,11 +6,12 @@ import json
 import os
 import platform
 import re
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.directory.space import find_mount, mount_point
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.whole_files import Replacement, make_directories, remove_tree
 from kafkatool.errors import Refused
 
 MARKER = ".kafkatool-bench"
@@ -35,16 +36,16 @@ class BenchPlace:
         for name in os.listdir(self.path):
             if name.startswith("bench-"):
                 path = os.path.join(self.path, name)
-                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+                remove_tree(Disk(), path)
 
     def clean(self) -> None:
         """Remove what was written, and the directory if we created it."""
         self.clean_partitions()
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.path, MARKER))
+            Disk().unlink(os.path.join(self.path, MARKER))
         if self.made:
             with suppress(OSError):
-                os.rmdir(self.path)
+                Disk().remove_directory(self.path)
 
 
 def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
@@ -55,7 +56,7 @@ def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
     if names and MARKER not in names:
         raise Refused(f"{path}: holds other data ({min(names)}); name an empty directory, or one to be made")
     if made:
-        os.makedirs(path)
+        make_directories(Disk(), path)
     place = BenchPlace(path, made)
     try:
         if not on_live_volume and (holder := live_log_dir(os.stat(path).st_dev)):
@@ -69,10 +70,11 @@ def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
             )
     except Refused:
         if made:
-            os.rmdir(path)
+            Disk().remove_directory(path)
         raise
-    with open(os.path.join(path, MARKER), "w", encoding="utf-8") as file:
-        file.write("written by a benchmark of kafkatool; everything here may be deleted\n")
+    with Replacement(Disk(), os.path.join(path, MARKER)) as new:
+        new.write(b"written by a benchmark of kafkatool; everything here may be deleted\n")
+        new.commit()
     return place
 
 
@@ -157,6 +159,6 @@ def dirty_memory() -> tuple[int, int]:
 
 
 def write_result(path: str, result: dict[str, object]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
+    with Replacement(Disk(), os.path.realpath(path)) as new:
+        new.write(f"{json.dumps(result, indent=1)}\n".encode())
+        new.commit()

@@ -11,7 +11,8 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.run_accounting import RunColumns, add_run
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
-from kafkatool.engine.files.disk import File, Files, write_file
+from kafkatool.engine.files.disk import File, Files
+from kafkatool.engine.files.whole_files import write_file
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32
 from kafkatool.format.columns import BatchColumns, Column
@@ -118,6 +119,7 @@ class CleanedSegment:
         if self._log is not None:
             path = self._path("log")
             self._write()
+            self._output.files.set_mtime(path, modified_ns)
             self._log.sync()
             self._log.close()
             self._write_indexes(modified_ns)
@@ -134,12 +136,10 @@ class CleanedSegment:
 
     def _write_indexes(self, modified_ns: int) -> None:
         files = self._output.files
-        write_file(files, self._path("index"), self._offsets)
-        write_file(files, self._path("timeindex"), self._times)
+        write_file(files, self._path("index"), self._offsets, mtime_ns=modified_ns)
+        write_file(files, self._path("timeindex"), self._times, mtime_ns=modified_ns)
         if self.aborted:
             write_file(files, self._path("txnindex"), txn_index.write_entries(self.aborted))
-        for extension in ("log", "index", "timeindex"):
-            files.set_mtime(self._path(extension), modified_ns)
 
     def abandon(self) -> None:
         """Close the file as it is."""

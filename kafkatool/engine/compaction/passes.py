@@ -10,6 +10,7 @@ from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, Watch, clean, replaced
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import remove_tree
 from kafkatool.errors import KafkatoolError
 
 
@@ -75,7 +76,9 @@ def compact(
     done = Compacted(log, log, dirty, dirty)
     try:
         while done.left.cleanable_bytes > 0 and (most is None or len(done.passes) < most):
-            directory = _make_directory(work, len(done.passes))
+            directory = None
+            if work.parent is not None:
+                directory = make_pass_directory(work.files, work.parent, work.name, len(done.passes))
             output = Output(work.files, directory)
             before, done.directory = done.directory, directory
             cleaned = clean(done.after, done.left, how, output, None if done.passes else watch)
@@ -92,12 +95,11 @@ def compact(
     return done
 
 
-def _make_directory(work: PassWork, number: int) -> str | None:
-    if work.parent is None:
-        return None
-    directory = os.path.join(work.parent, f".{work.name}.kafkatool-pass-{number}")
+def make_pass_directory(files: Files, parent: str, name: str, number: int) -> str:
+    """Make a directory for the segments that a pass writes; raise KafkatoolError if it is there."""
+    directory = os.path.join(parent, f".{name}.kafkatool-pass-{number}")
     try:
-        work.files.make_directory(directory)
+        files.make_directory(directory)
     except FileExistsError:
         reason = "is left of a run that was interrupted, or of one under way: remove it if none is"
         raise KafkatoolError(f"{directory}: {reason}") from None
@@ -106,8 +108,5 @@ def _make_directory(work: PassWork, number: int) -> str | None:
 
 def drop(files: Files, directory: str | None) -> None:
     """Remove the files of a pass that are no longer needed."""
-    if directory is None or not os.path.isdir(directory):
-        return
-    for name in os.listdir(directory):
-        files.unlink(os.path.join(directory, name))
-    files.remove_directory(directory)
+    if directory is not None and os.path.isdir(directory):
+        remove_tree(files, directory)

@@ -16,7 +16,7 @@ import os
 import re
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.compaction.passes import Compacted
+from kafkatool.engine.compaction.passes import Compacted, drop, make_pass_directory
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import FileStretch, Plan, Step, remove, rename, write
@@ -36,16 +36,19 @@ def write_partition(done: Compacted, source: str, target: str, files: Files, gue
     """Create `target`, which must not exist: the compacted segments, and all that is unchanged."""
     if os.path.lexists(target):
         raise Refused(f"{target}: is there already")
-    directory = done.directory or f"{target}.kafkatool-new"
-    if done.directory is None:
-        files.make_directory(directory)
+    parent, name = os.path.split(os.path.abspath(target))
+    directory = done.directory or make_pass_directory(files, parent, name, 0)
     gone = _replaced_names(done)
-    for name in sorted(os.listdir(source)):
-        if _COPIED.fullmatch(name) and name not in gone:
-            _copy(os.path.join(source, name), os.path.join(directory, name), files, guest)
-    files.sync_directory(directory)
-    files.rename(directory, target)
-    files.sync_directory(os.path.dirname(os.path.abspath(target)))
+    try:
+        for name in sorted(os.listdir(source)):
+            if _COPIED.fullmatch(name) and name not in gone:
+                _copy(os.path.join(source, name), os.path.join(directory, name), files, guest)
+        files.sync_directory(directory)
+        files.rename(directory, target)
+    except BaseException:
+        drop(files, directory)
+        raise
+    files.sync_directory(parent)
 
 
 def _replaced_names(done: Compacted) -> set[str]:
@@ -63,10 +66,10 @@ def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
             while piece := opened.read(position, _CHUNK):
                 file.write_at(position, piece)
                 position += len(piece)
+        files.set_mtime(target, os.stat(source).st_mtime_ns)
         file.sync()
     finally:
         file.close()
-    files.set_mtime(target, os.stat(source).st_mtime_ns)
 
 
 def plan_swap(done: Compacted, source: str, log_dir: str, partition: TopicPartition, guest: Guest) -> Plan:
