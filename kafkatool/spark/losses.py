@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Source
 from kafkatool.errors import KafkatoolError
@@ -83,7 +82,6 @@ def is_there(stretch: LogStretch) -> bool:
 
 def settled(damage: Damage, source: Source, stretch: LogStretch) -> Damage:
     """Return the damage, as a note if the log still grows, or is preallocated after its end."""
-    damage = in_flight(damage, source, stretch.path)
     is_tail = damage.end_position == source.size_hint and stretch.state == "active"
     grows = stretch.to_offset is not None or (source.size_hint or 0) > stretch.size
     is_torn = damage.kind is FindingClass.TORN_TAIL and grows

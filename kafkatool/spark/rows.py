@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
@@ -153,7 +154,8 @@ class RowReader:
     def _batches(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         try:
             with open_source(stretch.path, replace(self.guest)) as source:
-                for found in walk_batches(source, stretch.start, stretch.end):
+                split = Split(stretch.path, stretch.start, stretch.end, stretch.size)
+                for found in walk_batches(SegmentWalk(source, split, is_active=stretch.state == "active")):
                     if isinstance(found, Damage):
                         yield from self._damaged(stretch, settled(found, source, stretch))
                     elif not self.only_damage:

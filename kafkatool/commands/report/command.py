@@ -187,8 +187,8 @@ class _ReportRun:
         # The pool comes first: processes are forked before anything starts a thread.
         with (
             opened(out) as write,
-            workers(jobs, run.most_workers) as pool,
-            self._talk.progress("report", run.size) as advance,
+            workers(jobs, run.verification.most_workers) as pool,
+            self._talk.progress("report", run.verification.size) as advance,
         ):
             if self._fmt is ReportFormat.ndjson:
                 from kafkatool.commands.report.rows import report_rows

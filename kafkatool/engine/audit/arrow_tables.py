@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkatool.engine.audit import batch_table
-from kafkatool.engine.audit.facts import MAGICS
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
+from kafkatool.engine.audit.sums import MAGICS
 from kafkatool.engine.batches.row_fields import DAMAGE
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.whole_files import write_file
@@ -162,7 +162,7 @@ def _segment_rows(units: list[Unit]) -> Iterator[dict[str, Any]]:
 
 
 def _sums_row(segments: list[SegmentUnit]) -> dict[str, Any]:
-    sums = [one.facts.sums for one in segments]
+    sums = [one.sums for one in segments]
     least = [one.min_timestamp_ms for one in sums if one.min_timestamp_ms is not None]
     greatest = [one.max_timestamp_ms for one in sums if one.max_timestamp_ms is not None]
     return {

@@ -147,7 +147,7 @@ class NewRun:
         make_directories(self.files, os.path.join(self._work, "batches"))
         for unit in units:
             inside = os.path.join("batches", topic_directory(unit.topic), root_directory(unit.root))
-            for part in (part for segment in unit.segments for part in segment.facts.parts):
+            for part in (part for segment in unit.segments for part in segment.parts):
                 target = os.path.join(self._work, inside, part)
                 make_directories(self.files, os.path.dirname(target))
                 staged = os.path.join(staging_of(self.staging, unit.root), part)

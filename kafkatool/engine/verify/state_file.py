@@ -259,9 +259,9 @@ def facts_row(facts: LogFacts) -> dict[str, Any]:
     return row
 
 
-def facts_of_row(row: dict[str, Any], facts: LogFacts | None = None) -> LogFacts:
-    """What `facts_row` wrote, put into these facts or into new ones."""
-    facts = facts or LogFacts()
+def facts_of_row(row: dict[str, Any]) -> LogFacts:
+    """What `facts_row` wrote."""
+    facts = LogFacts()
     for name in _KEPT:
         setattr(facts, name, row[name])
     for producer_id, values in row["producers"].items():
