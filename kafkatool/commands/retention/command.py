@@ -125,8 +125,7 @@ class _RetentionRun:
         """Settle the moment, and what nobody can read from the disk."""
         from kafkatool.engine.retention.logs import RetentionRequest
 
-        number, _is_assumed = self._broker.watermark(None)
-        at_end = self._broker.high_watermark == "end"
+        number, at_end = self._broker.watermark()
         moment = self._broker.moment(self._now_ms)
         if self._plan.apply and moment > self._now_ms:
             raise UsageError("--at a time to come is for telling: --apply does what is due by now")
@@ -161,7 +160,7 @@ class _RetentionRun:
 
     def _sources(self, home: Home) -> Sources:
         given = self._plan.settings or []
-        return self._broker.sources(home, self._found, self._paths, given, self._guest)
+        return self._broker.settings(self._paths, given).sources(home, self._found, self._guest)
 
     def _judge(self, home: Home) -> list[JudgedLog]:
         from kafkatool.engine.jobs.in_order import in_order

@@ -69,6 +69,13 @@ class Damage:
     """Whether it is one flipped bit, proven, so that flipping it back makes the batch whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class SeverityMet:
+    """Tells whoever started a run how bad something is that it has told of."""
+
+    severity: Severity
+
+
 def damage_facts(damage: Damage) -> dict[str, object]:
     """What every row that tells of damage says of it, whoever writes it."""
     return {

@@ -46,6 +46,14 @@ class MetadataEnd:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OldMetadata:
+    """Tells of topics whose settings may have been changed since the metadata ended."""
+
+    end: MetadataEnd
+    topics: list[str | None]
+
+
 def early_end(cluster: ClusterView, log_dirs: Iterable[LogDir]) -> MetadataEnd | None:
     """How a broker's metadata ended before its directories did; None: it did not, or there is none."""
     if not cluster.is_known:

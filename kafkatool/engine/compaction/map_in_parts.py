@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -40,22 +39,12 @@ Bits = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class MapInParts(OffsetMap):
-    """Answers for the records of the pass, in the order in which it asks."""
+    """Answers for the records of the pass, in the order in which it asks; there are no keys in it."""
 
-    count: int = 0
     newer: list[Bits] = field(default_factory=list)
     """One bit a record; an array an item of the walk."""
     sizes: list[int] = field(default_factory=list)
     asked: int = 0
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Can be sent to where the pass is run: there are no keys in it."""
-        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "keys"}
-        return partial(MapInParts, **facts), ()
-
-    @property
-    def key_count(self) -> int:
-        return self.count
 
     def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
         """Behind every offset where a later record has the key, else before all."""
