@@ -27,7 +27,7 @@ from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import BytesFormat, Format, Row, bytes_json
-from kafkatool.engine.cluster.effective_settings import SettingOrigin
+from kafkatool.engine.cluster.effective_settings import SettingOrigin, TopicSettingsFound
 from kafkatool.engine.cluster.metadata_end import OldMetadata
 from kafkatool.engine.compaction.partition_run import (
     CompactionRequest,
@@ -37,7 +37,7 @@ from kafkatool.engine.compaction.partition_run import (
     SwapPlanned,
     WasteFound,
 )
-from kafkatool.engine.compaction.run import CompactionEvent, TopicSettingsFound
+from kafkatool.engine.compaction.run import CompactionEvent
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.plan.steps import Plan
 from kafkatool.errors import KafkatoolError, Refused

@@ -89,6 +89,13 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     }
 
 
+def show_plan(plan: Plan, out: Rows, fmt: Format) -> None:
+    """Every step of a plan, with the size of what is there now."""
+    for step in plan.steps:
+        size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
+        write_row(out, step_row(step, size), fmt)
+
+
 def conclude(
     plan: Plan,
     how: Applying,

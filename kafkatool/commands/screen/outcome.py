@@ -32,7 +32,7 @@ class RunOutcome:
             talk.warn(problem)
             self.failed = True
 
-    def exit_code(self, fail_on: Severity) -> ExitCode:
+    def exit_code(self, fail_on: Severity = Severity.DEGRADED) -> ExitCode:
         if self.failed:
             return ExitCode.FAILED
         if self.worst is not None and self.worst >= fail_on:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from kafkatool.engine.cluster.effective_settings import Setting
+from kafkatool.engine.cluster.effective_settings import TopicSettingsFound
 from kafkatool.engine.cluster.metadata_end import OldMetadata
 from kafkatool.engine.compaction.broker_cleaner import OF_BROKERS
 from kafkatool.engine.compaction.key_room import KeyRoom, KeysDoNotFit
@@ -32,13 +31,6 @@ DECISIVE = (
     *("segment.bytes", "segment.index.bytes", "index.interval.bytes"),
 )
 _TOLD = (*DECISIVE, "max.compaction.lag.ms", "min.cleanable.dirty.ratio")
-
-
-class TopicSettingsFound(NamedTuple):
-    """What the partitions of a topic are cleaned by."""
-
-    topic: str | None
-    settings: list[Setting]
 
 
 CompactionEvent = PartitionEvent | TopicSettingsFound | OldMetadata

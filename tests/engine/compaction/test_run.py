@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kafkatool.engine.cluster.effective_settings import TopicSettingsFound
 from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.compaction.key_room import BYTES_A_KEY, FEWEST_KEYS
 from kafkatool.engine.compaction.partition_run import CompactionRequest, PassesRun, RangeFound, SwapPlanned
-from kafkatool.engine.compaction.run import CompactionEvent, TopicSettingsFound, compact_partitions
+from kafkatool.engine.compaction.run import CompactionEvent, compact_partitions
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
@@ -84,9 +85,9 @@ def test_what_is_guessed_is_refused_before_anything_is_read(log_dir: Path) -> No
 
 def test_cleaned_segments_are_there_until_the_next_event_is_asked_for(log_dir: Path) -> None:
     (log_dir / "users-1" / f"{0:020d}.log.cleaned").unlink()
-    sure = (*COMPACT, "delete.retention.ms=1000", "min.compaction.lag.ms=0")
-    sure += ("segment.bytes=1048576", "segment.index.bytes=10485760", "index.interval.bytes=4096")
-    settings = SettingsRequest((), sure)
+    sizes = ("segment.bytes=1048576", "segment.index.bytes=10485760", "index.interval.bytes=4096")
+    times = ("delete.retention.ms=1000", "min.compaction.lag.ms=0")
+    settings = SettingsRequest((), (*COMPACT, *times, *sizes))
     how = CompactionRequest(settings, Applying(10_000, offline=True), is_applied=True, watermark=2001)
     guest = Guest()
     found = find_partitions(expand([str(log_dir / "users-0")]).targets, guest)
