@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.line.broker_options import BrokerOptions
 from kafkatool.commands.line.plan_options import PlanOptions
+from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.compaction.partition_run import CompactionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +69,35 @@ class PassOptions:
         ),
     ] = "1G"
 
-    @property
-    def most(self) -> int | None:
-        return None if self.until_stable else self.passes or 1
-
-    @property
-    def memory_bytes(self) -> int:
-        """Raises UsageError."""
-        from kafkatool.commands.line.arguments import parse_size
-
-        return parse_size(self.memory)
-
-    def refuse_nonsense(self, plan: PlanOptions) -> None:
+    def refuse_nonsense(self, plan: PlanOptions, broker: BrokerOptions, where_to_run: SparkOptions) -> None:
         """Raises UsageError."""
         if self.passes and self.until_stable:
             raise UsageError("--passes and --until-stable exclude each other")
         if sum((plan.apply, self.write_to is not None, self.key is not None, self.top is not None)) > 1:
             raise UsageError("--apply, --write-to, --key and --top go one at a time")
+        if plan.apply and broker.at is not None:
+            raise UsageError("--at is for telling: --apply goes by the clock")
+        if plan.apply and where_to_run.spark is not None:
+            raise UsageError("--spark tells and writes copies: --apply goes without it")
+
+    def request(self, plan: PlanOptions, broker: BrokerOptions, named: Sequence[str]) -> CompactionRequest:
+        """What is asked of the engine. Raises UsageError."""
+        from kafkatool.commands.line.arguments import parse_bytes, parse_size
+        from kafkatool.commands.rows.plans import now_ms
+        from kafkatool.engine.compaction.partition_run import CompactionRequest
+
+        now = now_ms()
+        watermark, at_log_end = broker.watermark()
+        return CompactionRequest(
+            broker.settings(named, plan.settings),
+            plan.applying(now),
+            plan.apply,
+            None if broker.at is None else broker.moment(now),
+            watermark,
+            at_log_end,
+            most=None if self.until_stable else self.passes or 1,
+            key=None if self.key is None else parse_bytes(self.key),
+            top=self.top,
+            write_to=self.write_to,
+            memory=parse_size(self.memory),
+        )

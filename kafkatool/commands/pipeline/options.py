@@ -101,7 +101,8 @@ class AuditOptions(RecheckOptions):
         from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
-        return lambda home, found: broker.sources(home, found, paths, self.settings or [], guest)
+        settings = broker.settings(paths, self.settings)
+        return lambda home, found: settings.sources(home, found, guest)
 
 
 def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:

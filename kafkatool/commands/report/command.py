@@ -164,12 +164,13 @@ class _ReportRun:
 
         guest, judged_by = self._guest, self._judged_by
         broker = BrokerOptions(config=judged_by.config, kafka_version=judged_by.kafka_version)
-        expansion, given = where.expand(), judged_by.settings or []
+        expansion = where.expand()
+        settings = broker.settings(expansion.named, judged_by.settings)
         now_ms = _now(judged_by.now)
         request = GatheringRequest(
             now_ms,
             VerifyRequest(deep=self._deep, sample=part, guest=guest),
-            lambda home, found: broker.sources(home, found, expansion.named, given, guest),
+            lambda home, found: settings.sources(home, found, guest),
             ahead_ms,
             at_ms=None if judged_by.now is None else now_ms,
         )

@@ -156,6 +156,13 @@ class TopicSettings:
         return [self.settings[name] for name in names if not self.settings[name].is_certain]
 
 
+class TopicSettingsFound(NamedTuple):
+    """Tells what a topic is judged by."""
+
+    topic: str | None
+    settings: list[Setting]
+
+
 class _Text(NamedTuple):
     text: str
     origin: SettingOrigin

@@ -46,6 +46,14 @@ class MetadataEnd:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OldMetadata:
+    """Tells of topics whose settings may have been changed since the metadata ended."""
+
+    end: MetadataEnd
+    topics: list[str | None]
+
+
 def early_end(cluster: ClusterView, log_dirs: Iterable[LogDir]) -> MetadataEnd | None:
     """Return how a broker's metadata ends before its directories do; None if it does not."""
     if not cluster.is_known:

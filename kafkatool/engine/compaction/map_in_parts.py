@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -40,22 +39,12 @@ Bits = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class MapInParts(OffsetMap):
-    """Answer for the records of the pass, in the order in which it asks."""
+    """Answer for the records of the pass, in the order in which it asks; holds no keys itself."""
 
-    count: int = 0
     newer: list[Bits] = field(default_factory=list)
     """One bit per record; one array per item of the walk."""
     sizes: list[int] = field(default_factory=list)
     asked: int = 0
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without keys: the map can be sent to where the pass runs."""
-        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "keys"}
-        return partial(MapInParts, **facts), ()
-
-    @property
-    def key_count(self) -> int:
-        return self.count
 
     def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
         """Return an offset after each record that is superseded, and -1 for the others."""

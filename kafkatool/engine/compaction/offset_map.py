@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,13 @@ class OffsetMap:
     """For every record from offset `first` on: whether it was read, and whether it is superseded."""
     dirty_keys: int | None = None
     """All keys of the dirty range, even those that did not fit; None if they were not counted."""
+    count: int | None = None
+    """How many keys there are, if the keys themselves are elsewhere."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the keys."""
+        facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "keys"}
+        return partial(type(self), **facts), ()
 
     @property
     def end_offset(self) -> int:
@@ -76,7 +84,18 @@ class OffsetMap:
 
     @property
     def key_count(self) -> int:
-        return len(self.keys)
+        return len(self.keys) if self.count is None else self.count
+
+    def without_keys(self) -> OffsetMap:
+        """What there is to tell of it when the pass is over."""
+        return OffsetMap(
+            self.capacity,
+            latest=self.latest,
+            is_full=self.is_full,
+            first=self.first,
+            dirty_keys=self.dirty_keys,
+            count=self.key_count,
+        )
 
     def take(self, some: DirtyKeys) -> int:
         """Add keys while there is room; return the row of the first that has none."""

@@ -83,7 +83,8 @@ def compact(
             before, done.directory = done.directory, directory
             cleaned = clean(done.after, done.left, how, output, None if done.passes else watch)
             drop(work.files, before)
-            done.passes.append(Pass(done.left, cleaned))
+            told = replace(cleaned, offsets=cleaned.offsets.without_keys())
+            done.passes.append(Pass(done.left, told))
             done.after = replaced(done.after, cleaned)
             how = replace(how, room=how.room.of_later_passes)
             if cleaned.end_offset <= done.left.first_dirty:

@@ -27,13 +27,13 @@ NOW_MS = START_MS + 3_600_000
 
 def collect(lake: Path, data: Path, files: Files) -> None:
     """Run an audit that keeps no run but its own."""
-    broker = BrokerOptions()
+    settings = BrokerOptions().settings([str(data)])
     request = RunRequest(
         (f"a={data}",),
         str(lake),
         NOW_MS,
         VerifyRequest(guest=GUEST),
-        lambda home, found: broker.sources(home, found, [str(data)], [], GUEST),
+        lambda home, found: settings.sources(home, found, GUEST),
         Recheck(NOW_MS, None, 0),
         keep=1,
         files=files,
