@@ -12,7 +12,7 @@ from typing import Any
 from kafkatool.engine.audit.batch_files import BatchFiles
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit, identity, is_unchanged
 from kafkatool.engine.audit.sums import Sums
-from kafkatool.engine.batches.damage import damage_facts
+from kafkatool.engine.batches.row_fields import DAMAGE, values
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
@@ -22,7 +22,9 @@ from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, sa
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment
 from kafkatool.engine.directory.roots import Root
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.files.whole_files import make_directories
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.retention.facts import FactsReading, read_log_facts
@@ -50,6 +52,7 @@ class AuditRequest:
     verify: VerifyRequest
     sources_of: SourcesOf
     recheck: Recheck
+    files: Files
     memory: int = 256 << 20
     """For the map of keys of one compacted partition."""
 
@@ -65,7 +68,7 @@ class Audit:
         self.root = root
         self.request = request
         self._staging = staging_of(request.staging, root.label)
-        os.makedirs(self._staging, exist_ok=True)
+        make_directories(request.files, self._staging)
         self._units = known
         self._segments = {
             (unit.path, kept.base_offset, kept.state): kept
@@ -87,9 +90,9 @@ class Audit:
     # --- what is read, and what is known ------------------------------------------------------------------
 
     def _observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
-        partition = place.partition
+        partition, files = place.partition, self.request.files
         name = _name(partition, segment)
-        return Sums(), BatchFiles(self._staging, name, partition.partition, segment.base_offset)
+        return Sums(), BatchFiles(files, self._staging, name, partition.partition, segment.base_offset)
 
     def _choose(self) -> set[Hashable]:
         """The logs that are read again though nothing has changed."""
@@ -320,7 +323,7 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        **damage_facts(finding.damage),
+        **values(DAMAGE, finding.damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),

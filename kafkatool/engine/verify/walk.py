@@ -1,8 +1,8 @@
 """Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
 
-This is the job of `verify` for survey.py, and of whoever observes its walk. The common case, whole good
-batches in order, is counted by the kernel's Tally; at the first thing that is not plainly good that ends, and
-the rest of the log is scanned, which finds out what is wrong and goes on behind it.
+This is the job of `verify` for survey.py, and of the observers of its walk. The common case, whole good
+batches in order, is counted by the kernel's Tally; at the first thing that is not plainly good the walk
+stops, and the rest of the log is walked by `scan`, which finds out what is wrong and goes on after it.
 """
 
 from __future__ import annotations
