@@ -71,7 +71,7 @@ def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
 
 
 SCRATCH = {
-    "commands/compact/command.py": "passes that are only counted write to a temporary directory",
+    "engine/compaction/partition_run.py": "passes that are only counted write to a temporary directory",
     "commands/dump_log/classic/pairs.py": "spills to a temporary file without a name",
     "engine/bench/append.py": "measures what the disk does below `Files`",
     "engine/bench/read.py": "hands a parameter to OpenSSL in a temporary file",
