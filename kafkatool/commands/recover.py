@@ -76,7 +76,6 @@ def recover(
         typer.Option(
             "--keep-after-damage",
             metavar="DIR",
-            show_default=False,
             help="Copy the good batches after the damage into this new directory. It is for reading, not a "
             "replica.",
         ),
