@@ -14,7 +14,9 @@ from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.range_columns import batches_in
 from kafkatool.engine.batches.seek import seek
+from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.files.source import open_source
+from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.records.subject import logs_of
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.columns import BatchColumns
@@ -83,10 +85,10 @@ class BatchQuery:
             plan.lost(str(error))
             return
         with source:
-            start = seek(source, one.path, plan.wanted, plan.guest)
-            for found in walk_batches(source, start, source.size_hint or 0):
+            start, size = seek(source, one.path, plan.wanted, plan.guest), source.size_hint or 0
+            for found in walk_batches(SegmentWalk(source, Split(one.path, start, size, size))):
                 if isinstance(found, Damage):
-                    plan.met(one.path, found, source)
+                    plan.met(one.path, found)
                     continue
                 takes = batches_in(plan.wanted, found.base_offset, found.last_offset, found.max_timestamp)
                 if takes.all():

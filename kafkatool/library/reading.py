@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from kafkatool.engine.batches.damage import Damage, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.seek import Range
-from kafkatool.engine.files.source import Guest, Source
+from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.subject import Subject
 from kafkatool.errors import KafkatoolError, UsageError
 
@@ -59,9 +58,8 @@ class ReadPlan:
     on_damage: OnTrouble
     guest: Guest
 
-    def met(self, path: str, damage: Damage, source: Source) -> None:
+    def met(self, path: str, damage: Damage) -> None:
         """Pass over damage, or raise DamagedLog. What a running broker still writes is no damage."""
-        damage = in_flight(damage, source, path)
         if damage.severity is Severity.NOTE:
             return
         if self.on_damage == "fail":

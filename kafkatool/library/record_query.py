@@ -105,7 +105,7 @@ class RecordQuery:
             assert bad.batch is not None
             assert bad.error is not None
             damage = bad_records(bad.batch, bad.error)
-        self.plan.met(bad.log.path, damage, bad.source)
+        self.plan.met(bad.log.path, damage)
 
 
 def _consumer_record(
