@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from kafkatool.commands.rows import batches, diagnosis, findings, listing, plans, side_files
+from kafkatool.commands.rows import (
+    batches,
+    diagnosis,
+    findings,
+    listing,
+    plans,
+    retention,
+    settings,
+    side_files,
+)
 from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
@@ -15,7 +24,6 @@ from kafkatool.commands.rows.keys import (
     lookup,
     pipeline,
     report,
-    retention,
     serve,
     stats,
 )
@@ -45,7 +53,9 @@ ROW_KINDS: dict[str, RowKind] = {
     **tables_of(diagnosis),
     **lookup.ROW_KINDS,
     **tables_of(plans),
-    **retention.ROW_KINDS,
+    "verdict": tables_of(retention)["verdict"],
+    **tables_of(settings),
+    **tables_of(retention),
     **compact.ROW_KINDS,
     **cache_map.ROW_KINDS,
     **bench.ROW_KINDS,
