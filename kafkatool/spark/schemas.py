@@ -1,4 +1,4 @@
-"""The columns of `kafkalog`, for Spark and for Arrow: segments, batches, records."""
+"""The columns of `kafkalog` for Spark and Arrow: segments, batches, records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TYPES: dict[Granularity, dict[str, Any]] = {
         "error": pa.string(),
     },
 }
-"""`error` of a record is null; with onDamage=rows a row has one where there is damage, and little else."""
+"""A record's `error` is null; with onDamage=rows, damage gives a row with one, and little else."""
 _NAMES = {
     pa.string(): "STRING",
     pa.int32(): "INT",
@@ -70,7 +70,7 @@ _NAMES = {
 
 
 def ddl(granularity: Granularity, names: list[str] | None = None) -> str:
-    """The columns as Spark spells them, all or some."""
+    """Return the columns as Spark DDL, all or some."""
     types = TYPES[granularity]
     return ", ".join(f"`{name}` {_NAMES[types[name]]}" for name in names or types)
 

@@ -9,7 +9,6 @@ from kafkatool.commands.dump_log.request import (
     AnyRecord,
     DumpRequest,
     Quota,
-    cut_by_us,
     opened,
     tails,
     warn_of_secrets,
@@ -21,7 +20,6 @@ from kafkatool.commands.rows.batches import (
     RECORD,
     RECORD_COLUMNS,
     LogPlace,
-    bad_records,
     batch_row,
     damage_row,
     damage_sentence,
@@ -34,7 +32,7 @@ from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.table import Column, Look, rows
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import Tail
 from kafkatool.engine.files.stdin_log import STDIN
@@ -127,8 +125,7 @@ class RowDump:
             self.quota.skip = tail.skip if tail else 0
             for item in self.request.walk(source, place.path, tail, chain=False):
                 if isinstance(item, Damage):
-                    if not cut_by_us(item, self.request):
-                        yield self._damage(place, in_flight(item, source, place.path))
+                    yield self._damage(place, item)
                 elif not self.request.shows_records:
                     if self.quota.take():
                         yield batch_row(place, item)

@@ -10,12 +10,12 @@ from typing import Any, cast
 from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.values import Row, ndjson
 from kafkatool.engine.batches import row_fields
-from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.row_fields import FILE, HEADER, TOPIC, text
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.errors import FormatError, TooLarge
+from kafkatool.errors import FormatError
 from kafkatool.format.batch import TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
 from kafkatool.format.names import base_offset, parse_partition_directory
@@ -247,21 +247,3 @@ def _flags(row: Row) -> str | None:
     if row["magic"] != 2:
         flags.append(f"magic{row['magic']}")
     return ",".join(flags) or None
-
-
-def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> Damage:
-    """The damage that a batch's records are, where the batch itself could be read."""
-    header = batch.header
-    is_too_large = isinstance(error, TooLarge)
-    first = header.base_offset
-    return Damage(
-        kind=FindingClass.TOO_LARGE if is_too_large else FindingClass.BAD_RECORD,
-        position=batch.position,
-        end_position=batch.position + header.size,
-        expected=str(error.expected),
-        found=str(error.found),
-        message=f"{error.what} at its byte {error.at}",
-        severity=Severity.DEGRADED if is_too_large else Severity.LOSS,
-        first_offset=first if offset is None else offset,
-        last_offset=header.last_offset if offset is None else offset,
-    )

@@ -131,6 +131,13 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     return PLANS.row(plan, **given, is_applied=journal is not None)
 
 
+def show_plan(plan: Plan, out: Rows, fmt: Format) -> None:
+    """Every step of a plan, with the size of what is there now."""
+    for step in plan.steps:
+        size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
+        write_row(out, step_row(step, size), fmt)
+
+
 def conclude(
     plan: Plan,
     how: Applying,
@@ -183,22 +190,11 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
 
 def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
     """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
-    from kafkatool.engine.files.lock import hold_lock, refuse_if_in_use
-    from kafkatool.engine.plan.applying import disk_for
-    from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
-    from kafkatool.engine.plan.steps import Plan
+    from kafkatool.engine.plan.leftovers import leftovers_named
 
     looked_at = [named.partition.path for named in home.partitions]
-    left = find_leftovers(home.path, looked_at, how.backup_dir)
-    removed = set()
-    if do_apply and any(one.is_waste for one in left):
-        refuse_if_in_use(home.path, offline=how.offline, now_ms=how.now_ms)
-        files = disk_for(Plan("", home.path, ()), how)
-        with hold_lock(home.path, files):
-            removed = set(remove_waste(find_leftovers(home.path, looked_at, how.backup_dir), files))
-    for one in left:
-        ending = ": removed" if one.path in removed else ": --apply removes it" if one.is_waste else ""
-        speak.warn(f"{one.path}: {one.what}{ending}")
+    for one in leftovers_named(home.path, looked_at, how, is_applied=do_apply):
+        speak.warn(one.message)
 
 
 def _say_whose_ids(log_dir: str, speak: Talk) -> None:

@@ -67,3 +67,10 @@ class Damage:
     throws: bool = False
     is_mendable: bool = False
     """Whether it is one flipped bit, proven, so that flipping it back makes the batch whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeverityMet:
+    """Report to whoever started a run how bad the worst thing is that it met."""
+
+    severity: Severity
