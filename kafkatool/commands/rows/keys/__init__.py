@@ -9,6 +9,8 @@ from types import ModuleType
 
 from kafkatool.commands.rows import (
     batches,
+    cache,
+    compaction,
     diagnosis,
     findings,
     listing,
@@ -19,8 +21,6 @@ from kafkatool.commands.rows import (
 )
 from kafkatool.commands.rows.keys import (
     bench,
-    cache_map,
-    compact,
     lookup,
     pipeline,
     report,
@@ -56,8 +56,8 @@ ROW_KINDS: dict[str, RowKind] = {
     "verdict": tables_of(retention)["verdict"],
     **tables_of(settings),
     **tables_of(retention),
-    **compact.ROW_KINDS,
-    **cache_map.ROW_KINDS,
+    **tables_of(compaction),
+    **tables_of(cache),
     **bench.ROW_KINDS,
     **serve.ROW_KINDS,
     **pipeline.ROW_KINDS,
