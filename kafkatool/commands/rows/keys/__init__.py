@@ -18,6 +18,7 @@ from kafkatool.commands.rows import (
     retention,
     settings,
     side_files,
+    stats,
 )
 from kafkatool.commands.rows.keys import (
     bench,
@@ -25,7 +26,6 @@ from kafkatool.commands.rows.keys import (
     pipeline,
     report,
     serve,
-    stats,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
 from kafkatool.commands.rows.row_table import RowTable
@@ -48,7 +48,7 @@ ROW_KINDS: dict[str, RowKind] = {
     **tables_of(batches),
     **tables_of(side_files),
     **tables_of(listing),
-    **stats.ROW_KINDS,
+    **tables_of(stats),
     **tables_of(findings),
     **tables_of(diagnosis),
     **lookup.ROW_KINDS,
