@@ -322,9 +322,8 @@ def _row(
     fmt: Format,
     replicas: Replicas | None = None,
 ) -> Row:
-    from kafkatool.commands.rows.findings import REPLICAS
     from kafkatool.commands.rows.plans import RECOVERIES, topic_in
-    from kafkatool.engine.batches.row_fields import values
+    from kafkatool.engine.batches.row_fields import REPLICAS, values
 
     where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
     row = RECOVERIES.row(**where, what=what, message=message)
