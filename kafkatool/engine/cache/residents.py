@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batches.seek import index_positions
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.directory.extent import (
     first_timestamp,
     header_at,
@@ -229,7 +229,7 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = 0
         if start:
-            known = index_positions(log.entry.path, guest)
+            known = read_offset_index(log.entry.path, guest).positions
             behind = [at for at in known if at >= start]
             before = [at for at in known if at < start]
             position = behind[0] if behind else (before[-1] if before else 0)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.log_dir import Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.errors import FormatError, KafkatoolError

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
 from kafkatool.engine.batches.scan import scan
-from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.extent import last_indexed_position
 from kafkatool.engine.directory.log_dir import (
     ListingProblem,
@@ -359,7 +359,7 @@ def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) ->
     segment = state.segments[number]
     behind = segment.index(file).offset_behind(end)
     following = state.bases[number + 1] if number + 1 < len(state.bases) else state.log_end
-    upper = following if behind is None else behind + segment.base_offset
+    upper = following if behind is None else behind
     rows = state.aborted[int(np.searchsorted(state.aborted[:, 2], offset)) :]
     chosen = rows[rows[:, 1] < upper]
     return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]

@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.indexes import OffsetIndex
+from kafkatool.engine.batches.scan import NO_END
 from kafkatool.engine.broker.derived_files import DEFAULT_INTERVAL, index_segment
 from kafkatool.engine.directory.extent import header_at
 from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
+from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.errors import KafkatoolError
+from kafkatool.format.batch import MAX_INT32
 
-_MAX_INT32 = (1 << 31) - 1
 _LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
 
 
@@ -105,10 +107,10 @@ class ServedSegment:
                 return
             with open_source(self.path, self._guest) as source:
                 found = index_segment(source, self.base_offset, DEFAULT_INTERVAL)
-            self._own_index = read_index(bytes(found.offset_entries))
+            self._own_index = OffsetIndex.whole(bytes(found.offset_entries), self.base_offset).sound(NO_END)
             self.gaps = list(_gaps(found.damage, self.end))
             indexed = self._own_index.offsets
-            highest = int(indexed[-1]) + self.base_offset + 1 if len(indexed) else 0
+            highest = indexed[-1] + self.base_offset + 1 if indexed else 0
             self.next_offset = max(found.next_offset, highest)
             self.is_checked = True
 
@@ -150,10 +152,10 @@ class ServedSegment:
 
     def _start(self, file: LogFile, offset: int) -> tuple[int, int]:
         """Where the index says to begin, and the offset that the batch there ends at or below."""
-        entry = self.index(file).floor(min(offset - self.base_offset, _MAX_INT32))
-        if entry is None or entry[1] >= self.end:
-            return 0, self.base_offset + _MAX_INT32
-        return entry[1], entry[0] + self.base_offset
+        entry = self.index(file).floor(offset)
+        if not 0 < entry.position < self.end:
+            return 0, self.base_offset + MAX_INT32
+        return entry.position, entry.offset(self.base_offset)
 
     def _chain(self, file: LogFile, position: int) -> Iterator[ServedBatch | ServedGap]:
         """Header after header, and the damage between them, unless that is to be skipped."""
