@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from kafkatool.engine.batches.headers import FoundBatch
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange
 from kafkatool.engine.log.partition_log import Log
-from kafkatool.engine.log.segment import LOG, SegmentBatch, WritableSegment
+from kafkatool.engine.log.segment import LOG, WritableSegment
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.legacy import Header
@@ -104,7 +105,7 @@ def _end_position(log: Log, number: int, limit: int) -> int | None:
 
 
 def _slice(
-    segment: WritableSegment, found: SegmentBatch, end: int | None, max_bytes: int, at_least_one: bool
+    segment: WritableSegment, found: FoundBatch, end: int | None, max_bytes: int, at_least_one: bool
 ) -> Fetched:
     wanted = max(max_bytes, found.size) if at_least_one else max_bytes
     base = found.header.base_offset
@@ -114,7 +115,7 @@ def _slice(
     return Fetched(segment.read(found.position, size), base, first_batch_is_cut=wanted < found.size)
 
 
-def _with_aborted(log: Log, number: int, found: SegmentBatch, offset: int, fetched: Fetched) -> Fetched:
+def _with_aborted(log: Log, number: int, found: FoundBatch, offset: int, fetched: Fetched) -> Fetched:
     """Add the aborted transactions that reach into the slice, as far as the index can tell its end."""
     end_position = found.position + len(fetched.data)
     behind = [

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.headers import FoundBatch
 from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
 from kafkatool.engine.batches.scan import scan
@@ -35,7 +36,7 @@ from kafkatool.engine.directory.log_dir import (
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.serve.log_files import LogFile, LogFiles
-from kafkatool.engine.serve.segments import ServedBatch, ServedSegment
+from kafkatool.engine.serve.segments import ServedSegment
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState, TopicPartition
@@ -327,7 +328,7 @@ class ServedPartition:
 def _slice(
     state: State,
     number: int,
-    found: ServedBatch,
+    found: FoundBatch,
     offset: int,
     limit: int,
     max_bytes: int,
@@ -335,7 +336,7 @@ def _slice(
     at_least_one: bool,
 ) -> ServedFetch:
     segment = state.segments[number]
-    if found.base_offset >= limit:
+    if found.header.base_offset >= limit:
         return ServedFetch(None, [])
     end = segment.end_of_slice(found.position)
     if limit < state.log_end and number == bisect_right(state.bases, limit) - 1:
@@ -346,7 +347,7 @@ def _slice(
     if size < found.size:
         return ServedFetch(None, [])
     file = segment.file()
-    if found.magic < 2:
+    if found.header.magic < 2:
         size = _one_format(file, found, size)
     aborted: list[tuple[int, int]] = []
     if committed and len(state.aborted):
@@ -365,7 +366,7 @@ def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) ->
     return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]
 
 
-def _one_format(file: LogFile, found: ServedBatch, size: int) -> int:
+def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
     """Of old messages no more than up to where magic 2 begins: one client cannot read both in one answer."""
     size = max(found.size, min(size, _MOST_OLD))
     raw = file.source.read(found.position, size)
