@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkatool.engine.batches.headers import FoundBatch, follow, next_batch
+from kafkatool.engine.batches.indexes import OffsetIndex
 from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
 from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.cluster.topic_config import TopicConfig
@@ -365,7 +366,7 @@ class WritableSegment:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut at the first batch that reaches `offset`, and the indexes with it."""
-        found = self.find_offset(offset)
+        found = self.find(offset)
         offsets = sum(entry.offset(self.base_offset) < offset for entry in self.offset_entries())
         times = sum(entry.offset(self.base_offset) < offset for entry in self.time_entries())
         self._file(INDEX).truncate(offsets * offset_index.ENTRY_SIZE)
@@ -405,12 +406,16 @@ class WritableSegment:
     def batches_from(self, position: int) -> Iterator[FoundBatch]:
         return follow(self.batch_at, position)
 
-    def find_offset(self, offset: int) -> FoundBatch | None:
+    def find(self, offset: int) -> FoundBatch | None:
         """The first batch that reaches an offset, by the index and a walk from there."""
         for found in self.batches_from(self.index_position(offset)):
             if found.header.last_offset >= offset:
                 return found
         return None
+
+    def end_of_slice(self, position: int) -> int:
+        """Batches follow each other up to the end."""
+        return self.size
 
     def next_offset(self) -> int:
         """The offset behind the last batch: from the last index entry on, as a broker looks for it."""
@@ -433,6 +438,9 @@ class WritableSegment:
             time_index.ENTRY_SIZE,
         )
         return TimeEntry(NO_TIMESTAMP, 0) if slot < 0 else self._time_entry(slot)
+
+    def index(self) -> OffsetIndex:
+        return OffsetIndex.whole(self._content(INDEX), self.base_offset)
 
     def offset_entries(self) -> list[OffsetEntry]:
         return list(offset_index.read_entries(self._content(INDEX)))

@@ -71,8 +71,8 @@ class ServedSegment:
     def file(self) -> LogFile:
         return self._files.get(self.path)
 
-    def index(self, file: LogFile) -> OffsetIndex:
-        return self._own_index or file.load_index()
+    def index(self) -> OffsetIndex:
+        return self._own_index or self.file().load_index()
 
     def find(self, offset: int) -> FoundBatch | None:
         """The first batch that ends at or behind an offset; None where there is none.
@@ -145,7 +145,7 @@ class ServedSegment:
 
     def _start(self, file: LogFile, offset: int) -> tuple[int, int]:
         """Where the index says to begin, and the offset that the batch there ends at or below."""
-        entry = self.index(file).floor(offset)
+        entry = (self._own_index or file.load_index()).floor(offset)
         if not 0 < entry.position < self.end:
             return 0, self.base_offset + MAX_INT32
         return entry.position, entry.offset(self.base_offset)
