@@ -66,26 +66,26 @@ def write_entries(entries: Iterable[TimeEntry]) -> bytes:
 
 
 def is_padding(slot: int, entry: TimeEntry) -> bool:
-    """Tell a slot that was never written; slot 0 may hold the base offset itself, with a real time."""
+    """Return whether a slot was never written; slot 0 may hold the base offset itself, with a real time."""
     return entry.relative_offset == 0 and (slot > 0 or entry.timestamp_ms == 0)
 
 
 def entries_end(buf: Buffer) -> int:
-    """Return the byte behind the last real entry of a file that may still be preallocated."""
+    """Return the byte after the last real entry of a file that may still be preallocated."""
     data = bytes(buf)[: len(buf) // ENTRY_SIZE * ENTRY_SIZE]
     if not data or is_padding(0, read_entry(data, 0)):
         return 0
     written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
-    # Whether a number is zero does not depend on the order of its bytes.
+    # Whether a number is zero does not depend on its byte order.
     return min(written, first_zero(array("i", data)[2::3])) * ENTRY_SIZE
 
 
 def sanity_problem(
     size: int, first: TimeEntry | None, last: TimeEntry | None, base_offset: int
 ) -> str | None:
-    """Judge a file by its size, first and last slot as Kafka's own check does: the problem, or None.
+    """Return what Kafka's own check finds wrong with a file's size, first and last slot, or None.
 
-    A zero tail behind a real entry fails it.
+    A zero tail after a real entry fails it.
     """
     if first is not None and last is not None:
         if last.timestamp_ms < first.timestamp_ms:

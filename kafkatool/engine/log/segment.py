@@ -20,7 +20,8 @@ from kafkatool.engine.batches.indexes import OffsetIndex
 from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
 from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.cluster.topic_config import TopicConfig
-from kafkatool.engine.files.disk import File, Files, replace_file
+from kafkatool.engine.files.disk import File, Files
+from kafkatool.engine.files.whole_files import replace_file
 from kafkatool.errors import FormatError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import (
