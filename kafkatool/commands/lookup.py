@@ -105,11 +105,14 @@ def lookup(
     met = _Met(speak, common.guest(), severity(fail_on))
     with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
         for partition, search in _searches(expansion.targets, met.guest, problems):
+            steps: list[SearchStep] = []
+            if explain:
+                search.observe = steps.append
             answer = _answer(partition, search, offset, target_ms)
             met.look_at(search, answer, offset)
             if explain:
                 search.whole_walk(offset=offset, time_ms=target_ms)
-                _show_steps(partition, search, fmt, writer.write)
+                _show_steps(partition, steps, fmt, writer.write)
             if answer is not None:
                 writer.write(answer)
     if not met.searches and not problems:
@@ -236,12 +239,14 @@ def _whose(partition: Partition) -> dict[str, object]:
     return {"topic": partition.topic, "partition": partition.partition, "directory": partition.path}
 
 
-def _show_steps(partition: Partition, search: Search, fmt: Format, write: Callable[[Row], None]) -> None:
+def _show_steps(
+    partition: Partition, steps: list[SearchStep], fmt: Format, write: Callable[[Row], None]
+) -> None:
     if fmt is Format.ndjson:
-        for step in search.steps:
+        for step in steps:
             write({"kind": "lookup_step", **_whose(partition), **asdict(step), "action": str(step.action)})
         return
-    for number, step in enumerate(search.steps, 1):
+    for number, step in enumerate(steps, 1):
         print(printable(f"{number:>2}. {_sentence(step)}"))
         if step.visited and sys.stdout.isatty():
             print(f"    {_drawn(step)}")

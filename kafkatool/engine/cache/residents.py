@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batches.seek import index_positions
+from kafkatool.engine.batches.headers import plausible_batches
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.directory.extent import (
     first_timestamp,
-    header_at,
     last_indexed_position,
     segment_extent,
 )
@@ -215,8 +215,8 @@ def _data_end(one: MappedSegment, guest: Guest) -> int:
         return log.map.size
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = last_indexed_position(source, one.segment, guest)
-        while (header := header_at(source, position)) is not None and header.size > 0:
-            position += header.size
+        for found in plausible_batches(source, position):
+            position += found.size
         return min(position, log.map.size)
     return log.map.size
 
@@ -229,14 +229,13 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = 0
         if start:
-            known = index_positions(log.entry.path, guest)
+            known = read_offset_index(log.entry.path, guest).positions
             behind = [at for at in known if at >= start]
             before = [at for at in known if at < start]
             position = behind[0] if behind else (before[-1] if before else 0)
-        while (header := header_at(source, position)) is not None:
-            if position >= start:
-                return header.base_offset, first_timestamp(header)
-            position += header.size
+        for found in plausible_batches(source, position):
+            if found.position >= start:
+                return found.header.base_offset, first_timestamp(found.header)
     return None, None
 
 

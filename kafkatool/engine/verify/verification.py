@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.directory.log_dir import (
     ListingProblem,
     LogDir,
@@ -301,7 +301,7 @@ class Verification:
         share = self._request.sample
         positions: Sequence[int] = ()
         if size > split_size:
-            positions = read_claims(path, size, self._request.guest).positions
+            positions = sound_offset_index(path, size, self._request.guest).positions
         splits = cut(path, size, positions, split_size)
         if share is None:
             yield splits
