@@ -62,15 +62,13 @@ class BrokerOptions:
         from kafkatool.engine.cluster.effective_settings import Sources, parse_given, read_config_file
         from kafkatool.engine.cluster.metadata_end import early_end
         from kafkatool.engine.cluster.view import read_cluster_view
-        from kafkatool.engine.directory.log_dir import PartitionState
         from kafkatool.engine.directory.targets import is_configuration
         from kafkatool.format.release import NEWEST, Release
 
         brokers = configured_brokers(paths)
         servers = [path for path in paths if os.path.isfile(path) and is_configuration(path)]
         log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in found.homes], brokers)
-        partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
-        metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+        metadata = [one for log_dir in log_dirs for one in log_dir.metadata]
         cluster = read_cluster_view(metadata, guest)
         if node_id is None:
             node_id = node_id_of([home.log_dir])

@@ -133,13 +133,21 @@ def _read_home(
     *,
     is_whole: bool,
 ) -> None:
-    log_dir = read_log_dir(path, guest) if is_whole else _top_of(path, guest)
-    problems = [one for one in log_dir.problems if not one.vanished]
+    log_dir = read_log_dir(path, guest, partitions=is_whole)
+    problems = [
+        one
+        for one in log_dir.problems
+        if not one.vanished and (is_whole or parse_partition_directory(os.path.basename(one.path)) is None)
+    ]
     found.problems += [f"{one.path}: {one.message}" for one in problems]
     found.unread += [f"{one.path}: {one.message}" for one in problems if not one.is_malformed]
     home = Home(path, log_dir, is_whole)
-    partitions = {normal_path(one.path): one for one in log_dir.partitions}
+    partitions = {normal_path(one.path): one for one in log_dir.partitions} if is_whole else {}
     for directory in sorted(directories - partitions.keys()):
+        one = log_dir.partition(os.path.basename(directory))
+        if one is not None and normal_path(one.path) == directory:
+            partitions[directory] = one
+            continue
         try:
             partitions[directory] = read_partition(directory, [], guest)
         except KafkatoolError as error:
@@ -151,17 +159,6 @@ def _read_home(
         bases = files.get(directory) if directory in files else None
         home.partitions.append(_named(partition, log_dir, frozenset(bases) if bases else None))
     found.homes.append(home)
-
-
-def _top_of(path: str, guest: Guest) -> LogDir:
-    """The checkpoints of a log directory of which only some partitions were named."""
-    log_dir = read_log_dir(path, guest)
-    log_dir.problems = [
-        one
-        for one in log_dir.problems
-        if os.path.dirname(one.path) == path and parse_partition_directory(os.path.basename(one.path)) is None
-    ]
-    return log_dir
 
 
 def _named(partition: Partition, log_dir: LogDir, bases: frozenset[int] | None) -> NamedPartition:

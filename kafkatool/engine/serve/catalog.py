@@ -87,9 +87,7 @@ def make_catalog(
 ) -> Catalog:
     """Everything that was found and is meant; partitions that `known` has already are taken over."""
     catalog = Catalog()
-    metadata = [
-        one for home in found.homes for one in home.log_dir.partitions if one.state is PartitionState.METADATA
-    ]
+    metadata = [one for home in found.homes for one in home.log_dir.metadata]
     catalog.cluster = read_cluster_view(metadata, how.guest)
     before = {
         one.partition.path: one for one in (known.partitions() if known else ()) if one.partition is not None

@@ -1,0 +1,49 @@
+"""How often directories are listed: each that is needed once, and no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkatool.engine.directory import log_dir as listing
+from tests.cli import run
+from tests.logs import batches, write_log
+
+PLANS = ("recover", "retention", "compact", "cat", "serve --list")
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    for number in range(4):
+        write_log(tmp_path / f"orders-{number}", b"".join(batches(3)))
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """By path, how often a directory was listed."""
+    counts: Counter[str] = Counter()
+    real = listing.scan_directory
+
+    @contextmanager
+    def counted(path: str) -> Iterator[Iterator[Any]]:
+        counts[path] += 1
+        with real(path) as entries:
+            yield entries
+
+    monkeypatch.setattr(listing, "scan_directory", counted)
+    return counts
+
+
+@pytest.mark.parametrize("words", PLANS)
+def test_of_one_named_partition_only_it_and_the_top_of_its_log_directory_are_listed(
+    words: str, log_dir: Path, listed: Counter[str]
+) -> None:
+    run(*words.split(), log_dir / "orders-2")
+    assert set(listed) == {str(log_dir), str(log_dir / "orders-2")}
