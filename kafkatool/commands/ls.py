@@ -148,7 +148,6 @@ class _Listing:
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
         from kafkatool.commands.rows.listing import ListedPlace
-        from kafkatool.engine.cluster.topic_names import restore_topic_names
         from kafkatool.engine.directory.log_dir import (
             PartitionState,
             read_files,
@@ -156,6 +155,7 @@ class _Listing:
             read_partition,
         )
         from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
+        from kafkatool.engine.directory.topic_names import restore_topic_names
 
         known = [str(state) for state in PartitionState]
         for state in states:

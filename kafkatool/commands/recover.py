@@ -134,10 +134,10 @@ class _RecoverRun:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.cluster.broker_dirs import configured_brokers
-        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.selection import Selection
 
         expansion = where.directories()
-        found = find_partitions(expansion.targets, self._guest)
+        found = Selection(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.unread]:
             self._talk.warn(problem)
             self.exit_code = ExitCode.FAILED

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.engine.directory import log_dir as listing
+from kafkatool.engine.files.object_storage import scan_directory
 from tests.cli import run
 from tests.logs import batches, write_log
 
@@ -29,15 +29,14 @@ def log_dir(tmp_path: Path) -> Path:
 def listed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """By path, how often a directory was listed."""
     counts: Counter[str] = Counter()
-    real = listing.scan_directory
 
     @contextmanager
     def counted(path: str) -> Iterator[Iterator[Any]]:
         counts[path] += 1
-        with real(path) as entries:
+        with scan_directory(path) as entries:
             yield entries
 
-    monkeypatch.setattr(listing, "scan_directory", counted)
+    monkeypatch.setattr("kafkatool.engine.directory.log_dir.scan_directory", counted)
     return counts
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.compaction.cleanable_log import CleanableLog
     from kafkatool.engine.compaction.key_room import KeyRoom
     from kafkatool.engine.compaction.passes import Compacted
-    from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition
+    from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.jobs.worker_pool import Workers
 
@@ -127,12 +127,12 @@ class _CompactRun:
         self.exit_code = ExitCode.OK
         self.fail_on: Severity
 
-    def find(self, where: PathOptions) -> FoundPartitions:
+    def find(self, where: PathOptions) -> Selection:
         """The partitions that were named; what could not be read of them is said."""
-        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.selection import Selection
 
         expansion = where.directories()
-        found = find_partitions(expansion.targets, self._guest)
+        found = Selection(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._fail(problem)
         is_number = self._broker.watermark(None)[0] is not None
@@ -141,7 +141,7 @@ class _CompactRun:
         self._named = expansion.named
         return found
 
-    def run(self, found: FoundPartitions, pool: Workers, *, memory: int) -> None:
+    def run(self, found: Selection, pool: Workers, *, memory: int) -> None:
         from kafkatool.commands.compact.telling import CompactContext, Telling
         from kafkatool.commands.rows.compaction import PASS_COLUMNS, STAGE_COLUMNS, WASTE_COLUMNS
         from kafkatool.commands.rows.plans import name_leftovers
@@ -173,7 +173,7 @@ class _CompactRun:
         if self.exit_code is ExitCode.OK and severity >= self.fail_on:
             self.exit_code = ExitCode.FOUND
 
-    def _compacted(self, home: Home, found: FoundPartitions, paths: list[str]) -> list[CompactRequest]:
+    def _compacted(self, home: Home, found: Selection, paths: list[str]) -> list[CompactRequest]:
         """The compacted partitions of a directory; with --apply, what must not be done is refused here."""
         from kafkatool.commands.compact.telling import OF_BROKERS, CompactRequest
         from kafkatool.engine.directory.log_dir import PartitionState

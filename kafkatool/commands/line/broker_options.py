@@ -12,7 +12,7 @@ from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import FoundPartitions, Home
+    from kafkatool.engine.directory.selection import Home, Selection
     from kafkatool.engine.files.source import Guest
 
 
@@ -55,7 +55,7 @@ class BrokerOptions:
         return (wanted, False) if isinstance(wanted, int) else (None, True)
 
     def sources(
-        self, home: Home, found: FoundPartitions, paths: list[str], given: list[str], guest: Guest
+        self, home: Home, found: Selection, paths: list[str], given: list[str], guest: Guest
     ) -> Sources:
         """All that settings may come from for the partitions of one directory."""
         from kafkatool.engine.cluster.broker_dirs import configured_brokers, node_id_of, siblings

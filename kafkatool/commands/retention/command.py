@@ -134,10 +134,10 @@ class _RetentionRun:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.cluster.remote_copies import RemoteCopies
-        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.selection import Selection
 
         expansion = where.directories()
-        found = find_partitions(expansion.targets, self._guest)
+        found = Selection(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._fail(problem)
         self._found, self._homes, self._paths = found, found.homes, expansion.named

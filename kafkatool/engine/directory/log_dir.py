@@ -189,9 +189,10 @@ class LogDir:
     """Of its directories, whatever they are, in order."""
     problems: list[ListingProblem] = field(default_factory=list)
     """Met so far."""
-    _listed: dict[str, Partition | None] = field(default_factory=dict, repr=False, compare=False)
+    listed: dict[str, Partition | None] = field(default_factory=dict, repr=False, compare=False)
+    """By the names of their directories, those of its partitions that were asked for."""
 
-    @cached_property
+    @property
     def partitions(self) -> list[Partition]:
         return self._those(self.names)
 
@@ -210,9 +211,9 @@ class LogDir:
 
     def partition(self, name: str) -> Partition | None:
         """The partition in one of the directories; None where that is missing, or cannot be listed."""
-        if name not in self._listed:
-            self._listed[name] = self.look_at(name, self.problems)
-        return self._listed[name]
+        if name not in self.listed:
+            self.listed[name] = self.look_at(name, self.problems)
+        return self.listed[name]
 
     def look_at(self, name: str, problems: list[ListingProblem]) -> Partition | None:
         """List a partition without keeping it; None where it is missing, or that cannot be done."""

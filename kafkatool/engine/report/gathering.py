@@ -26,7 +26,7 @@ from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
-from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
+from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
 from kafkatool.engine.directory.targets import FileTarget, Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
@@ -63,7 +63,7 @@ class GatheringRequest:
 
     now_ms: int
     verify: VerifyRequest
-    sources_of: Callable[[Home, FoundPartitions], Sources]
+    sources_of: Callable[[Home, Selection], Sources]
     forecast_ms: int
     at_ms: int | None = None
     """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
@@ -219,7 +219,7 @@ class Gathering(Verification):
     def look_ahead(self, pool: Workers) -> None:
         """Judge every log by its settings; what cannot be judged is a failure of the summary."""
         guest = self._request.guest
-        found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
+        found = Selection([one for one in self._targets if not isinstance(one, FileTarget)], guest)
         asks: list[SavingsRequest] = []
         names: dict[str, str] = {}
         self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)

@@ -15,7 +15,6 @@ from zlib import crc32
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.index_claims import read_claims
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
-from kafkatool.engine.cluster.topic_names import restore_topic_names
 from kafkatool.engine.directory.log_dir import (
     ListingProblem,
     Partition,
@@ -30,6 +29,7 @@ from kafkatool.engine.directory.log_dir import (
 from kafkatool.engine.directory.log_groups import may_hold
 from kafkatool.engine.directory.named_file import LOGS
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.topic_names import restore_topic_names
 from kafkatool.engine.files.object_storage import real_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
