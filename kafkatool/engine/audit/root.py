@@ -152,7 +152,7 @@ class Audit(Verification):
 
     def _judge_settings(self, units: list[Unit], pool: Workers) -> None:
         """Retention and compaction, read again only where something has changed."""
-        found = Selection(self.root.targets, self._request.guest)
+        found = self.selection
         by_path = {unit.path: unit for unit in units}
         asks: list[PartitionRequest] = []
         copies = RemoteCopies([home.log_dir for home in found.homes], [], self._request.guest)

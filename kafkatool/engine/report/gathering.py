@@ -27,7 +27,7 @@ from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
 from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
-from kafkatool.engine.directory.targets import FileTarget, Target
+from kafkatool.engine.directory.targets import Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
@@ -125,7 +125,6 @@ class Gathering(Verification):
         self.forecast: Forecast | None = None
         self.compaction: dict[str, CompactionSavings] = {}
         self.cache_notes = Notes()
-        self._targets = targets
         self._kept = 0
         self._verdicts = TransactionVerdicts(self.all_log_dirs, [], request.verify.guest, request.at_ms)
 
@@ -219,7 +218,7 @@ class Gathering(Verification):
     def look_ahead(self, pool: Workers) -> None:
         """Judge every log by its settings; what cannot be judged is a failure of the summary."""
         guest = self._request.guest
-        found = Selection([one for one in self._targets if not isinstance(one, FileTarget)], guest)
+        found = self.selection.without_files()
         asks: list[SavingsRequest] = []
         names: dict[str, str] = {}
         self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)
