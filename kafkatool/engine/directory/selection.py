@@ -154,7 +154,8 @@ class Selection:
             try:
                 self._named[key] = read_partition(path, problems, self._guest)
             except KafkatoolError as error:
-                problems.append(ListingProblem(path, str(error).removeprefix(f"{path}: ")))
+                gone = isinstance(error.__cause__, FileNotFoundError | NotADirectoryError)
+                problems.append(ListingProblem(path, str(error).removeprefix(f"{path}: "), vanished=gone))
                 return None
         return self._named[key]
 

@@ -69,7 +69,7 @@ def test_a_partition_that_cannot_be_listed_is_a_problem_and_the_others_follow(lo
     problems: list[ListingProblem] = []
     selection = Selection([PartitionTarget(gone), PartitionTarget(there)], GUEST)
     assert [one.partition.path for one in selection.places(problems)] == [there]
-    assert problems == [ListingProblem(gone, "No such file or directory")]
+    assert problems == [ListingProblem(gone, "No such file or directory", vanished=True)]
     assert selection.unread == [f"{gone}: No such file or directory"]
 
 
