@@ -25,7 +25,6 @@ from kafkatool.commands.screen.table import Column, Look, Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.errors import ExitCode, UsageError
-from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Severity
@@ -41,12 +40,18 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool recover /var/lib/kafka/data": "what the next start would scan, cut, delete, or refuse",
+        "kafkatool recover /var/lib/kafka/data": (
+            "what the next start would scan, truncate, delete or refuse"
+        ),
         "kafkatool recover /var/lib/kafka/data/orders-0": "the same for one partition",
-        "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": "do it, and keep what is cut",
-        "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": "save what it cuts",
+        "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": (
+            "do it, and keep what is truncated"
+        ),
+        "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": (
+            "save the good batches after the damage"
+        ),
         "kafkatool recover --mend-bits --apply /var/lib/kafka/data/orders-0": "flip single flipped bits back",
-        "kafkatool recover --undo <JOURNAL> --apply": "go back",
+        "kafkatool recover --undo <JOURNAL> --apply": "undo it",
     },
     4,
     5,
@@ -72,7 +77,8 @@ def recover(
             "--keep-after-damage",
             metavar="DIR",
             show_default=False,
-            help="Copy the good batches behind the damage into this new directory: for reading, no replica.",
+            help="Copy the good batches after the damage into this new directory. It is for reading, not a "
+            "replica.",
         ),
     ] = None,
     mend_bits: MendBitsOpt = False,
@@ -83,15 +89,16 @@ def recover(
     config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
-    """Tell what a broker does at start-up after an unclean shutdown, and with --apply do it here.
+    """Show what a broker does at start-up after an unclean shutdown; with --apply, do it.
 
-    Which segments it scans, where it cuts, which segments behind the damage it deletes, what becomes of
-    .cleaned, .swap and .deleted files, of the metadata log and its snapshots, and of partitions that wait to
-    be deleted; or that it refuses to start, or leaves the log directory out, and why. A server.properties
-    tells all directories of a broker, and they are judged together. A broker throws away what it cuts; here
-    it is kept. --mend-bits mends batches with one flipped bit first, so that nothing is cut at them; it reads
-    every log. With another replica in sync it is better to set this copy aside and let the broker fetch it
-    anew. -v shows the steps file by file.
+    Shows which segments it scans, where it truncates, which segments after the damage it deletes, and what
+    happens to .cleaned, .swap and .deleted files, to the metadata log and its snapshots, and to partitions
+    that wait to be deleted; or that it refuses to start or takes the log directory offline, and why. A
+    server.properties names all directories of a broker, and they are judged together.
+
+    A broker discards what it truncates; here it is kept. --mend-bits first corrects batches with one flipped
+    bit, so that nothing is truncated at them; it reads every log. If another replica is in sync, it is better
+    to set this copy aside and let the broker fetch it again. -v shows the steps file by file.
     """
     from kafkatool.engine.directory.selection import most_workers
     from kafkatool.engine.jobs.worker_pool import workers
@@ -314,24 +321,13 @@ def _row(
     fmt: Format,
     replicas: Replicas | None = None,
 ) -> Row:
+    from kafkatool.commands.rows.findings import REPLICAS
+    from kafkatool.commands.rows.plans import RECOVERIES, topic_in
+    from kafkatool.engine.batches.row_fields import values
+
+    where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
+    row = RECOVERIES.row(**where, what=what, message=message)
     name = os.path.basename(os.path.normpath(path))
-    named = parse_partition_directory(name)
-    row: Row = {
-        "kind": "recovery",
-        "directory": path,
-        "topic": named.topic if named else None,
-        "partition": named.partition if named else None,
-        "segment": segment,
-        "what": what,
-        "position": None,
-        "first_offset": None,
-        "last_offset": None,
-        "message": message,
-        "replicas": list(replicas.replicas) if replicas else None,
-        "isr": list(replicas.isr) if replicas else None,
-        "leader": replicas.leader if replicas else None,
-        "metadata_ms": replicas.metadata_ms if replicas else None,
-    }
     return row if fmt is Format.ndjson else {**row, "partition_name": name}
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.line.broker_options import BrokerOptions
 from kafkatool.commands.line.plan_options import PlanOptions
+from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.compaction.partition_run import CompactionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +24,11 @@ class PassOptions:
     passes: Annotated[
         int | None,
         typer.Option(
-            "--passes", metavar="N", min=1, show_default=False, help="So many passes; one if not said."
+            "--passes", metavar="N", min=1, show_default=False, help="Number of passes; 1 by default."
         ),
     ] = None
     until_stable: Annotated[
-        bool, typer.Option("--until-stable", help="Passes until nothing is left to clean.")
+        bool, typer.Option("--until-stable", help="Repeat passes until nothing is left to clean.")
     ] = False
     key: Annotated[
         str | None,
@@ -30,7 +36,7 @@ class PassOptions:
             "--key",
             metavar="KEY",
             show_default=False,
-            help="Only tell what becomes of every record of this key: text, hex:… or base64:…",
+            help="Show only what happens to each record of this key: text, hex:… or base64:…",
         ),
     ] = None
     top: Annotated[
@@ -40,7 +46,7 @@ class PassOptions:
             metavar="N",
             min=1,
             show_default=False,
-            help="Only tell the N keys, and beginnings of keys, of which most records go.",
+            help="Show only the N keys and key prefixes that lose the most records.",
         ),
     ] = None
     write_to: Annotated[
@@ -49,7 +55,7 @@ class PassOptions:
             "--write-to",
             metavar="DIR",
             show_default=False,
-            help="Write compacted partitions as DIR/TOPIC-PARTITION/.",
+            help="Write the compacted partitions to DIR/TOPIC-PARTITION/.",
         ),
     ] = None
 
@@ -58,25 +64,40 @@ class PassOptions:
         typer.Option(
             "--memory",
             metavar="SIZE",
-            help="For the map of keys, 40 bytes each. Beyond it keys are read in parts: with --spark on all "
-            "executors, else one after another.",
+            help="Memory for the key map, 40 bytes per key. If it is not enough, keys are processed in "
+            "parts: with --spark on all executors, otherwise one after the other.",
         ),
     ] = "1G"
 
-    @property
-    def most(self) -> int | None:
-        return None if self.until_stable else self.passes or 1
-
-    @property
-    def memory_bytes(self) -> int:
-        """Raises UsageError."""
-        from kafkatool.commands.line.arguments import parse_size
-
-        return parse_size(self.memory)
-
-    def refuse_nonsense(self, plan: PlanOptions) -> None:
+    def refuse_nonsense(self, plan: PlanOptions, broker: BrokerOptions, where_to_run: SparkOptions) -> None:
         """Raises UsageError."""
         if self.passes and self.until_stable:
             raise UsageError("--passes and --until-stable exclude each other")
         if sum((plan.apply, self.write_to is not None, self.key is not None, self.top is not None)) > 1:
             raise UsageError("--apply, --write-to, --key and --top go one at a time")
+        if plan.apply and broker.at is not None:
+            raise UsageError("--at is for telling: --apply goes by the clock")
+        if plan.apply and where_to_run.spark is not None:
+            raise UsageError("--spark tells and writes copies: --apply goes without it")
+
+    def request(self, plan: PlanOptions, broker: BrokerOptions, named: Sequence[str]) -> CompactionRequest:
+        """What is asked of the engine. Raises UsageError."""
+        from kafkatool.commands.line.arguments import parse_bytes, parse_size
+        from kafkatool.commands.rows.plans import now_ms
+        from kafkatool.engine.compaction.partition_run import CompactionRequest
+
+        now = now_ms()
+        watermark, at_log_end = broker.watermark()
+        return CompactionRequest(
+            broker.settings(named, plan.settings),
+            plan.applying(now),
+            plan.apply,
+            None if broker.at is None else broker.moment(now),
+            watermark,
+            at_log_end,
+            most=None if self.until_stable else self.passes or 1,
+            key=None if self.key is None else parse_bytes(self.key),
+            top=self.top,
+            write_to=self.write_to,
+            memory=parse_size(self.memory),
+        )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from kafkatool.commands.rows.compaction import (
-    Cleaner,
+    PASS_COLUMNS,
+    STAGE_COLUMNS,
+    WASTE_COLUMNS,
     for_people,
     group_sentences,
     map_sentence,
@@ -16,137 +19,114 @@ from kafkatool.commands.rows.compaction import (
     stage_row,
     waste_rows,
 )
-from kafkatool.commands.rows.settings import setting_row, settings_sentence
+from kafkatool.commands.rows.plans import conclude
+from kafkatool.commands.rows.settings import early_end_sentence, setting_row, settings_sentence
 from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
-from kafkatool.commands.screen.table import Rows
+from kafkatool.commands.screen.outcome import RunOutcome
+from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
+from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import BytesFormat, Format, Row, bytes_json
-from kafkatool.engine.cluster.effective_settings import SettingOrigin
-from kafkatool.format.names import TopicPartition
-
-if TYPE_CHECKING:
-    from kafkatool.engine.cluster.effective_settings import Setting, TopicSettings
-    from kafkatool.engine.compaction.cleanable_log import CleanableLog
-    from kafkatool.engine.compaction.key_life import KeyLife
-    from kafkatool.engine.compaction.passes import Compacted
-    from kafkatool.engine.compaction.waste import Waste
-    from kafkatool.engine.directory.selection import Home, NamedPartition
-    from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.transactions.verdicts import JudgedTransaction, TransactionVerdicts
-
-# What --apply must be sure of.
-DECISIVE = (
-    *("cleanup.policy", "delete.retention.ms", "min.compaction.lag.ms"),
-    *("segment.bytes", "segment.index.bytes", "index.interval.bytes"),
+from kafkatool.engine.cluster.effective_settings import SettingOrigin, TopicSettingsFound
+from kafkatool.engine.cluster.metadata_end import OldMetadata
+from kafkatool.engine.compaction.partition_run import (
+    CompactionRequest,
+    KeyFollowed,
+    PassesRun,
+    RangeFound,
+    SwapPlanned,
+    WasteFound,
 )
-TOLD = (*DECISIVE, "max.compaction.lag.ms", "min.cleanable.dirty.ratio")
-OF_BROKERS = tuple(
-    f"log.cleaner.{name}" for name in ("enable", "dedupe.buffer.size", "threads", "io.buffer.load.factor")
-)
+from kafkatool.engine.compaction.run import CompactionEvent
+from kafkatool.engine.directory.log_dir import Partition
+from kafkatool.engine.plan.steps import Plan
+from kafkatool.errors import KafkatoolError, Refused
 
 
-@dataclass(frozen=True, slots=True)
-class CompactRequest:
-    """A compacted partition, and what it goes by."""
-
-    named: NamedPartition
-    settings: TopicSettings
-    brokers: dict[str, Setting]
-
-    @property
-    def key(self) -> TopicPartition:
-        return self.named.partition.key
-
-    @property
-    def cleaner(self) -> Cleaner:
-        is_on, size, threads, factor = (one.value for one in self.brokers.values())
-        ratio = float(str(self.settings.config.values["min.cleanable.dirty.ratio"]))
-        count = int(str(threads))
-        return Cleaner(ratio, is_on is True and count > 0, int(str(size)), max(1, count), float(str(factor)))
-
-
-class CompactContext(NamedTuple):
-    """When, and where to look."""
-
-    at_ms: int
-    guest: Guest
-    verdicts: TransactionVerdicts
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Telling:
     """Rows go to stdout, sentences to stderr."""
 
-    _asking: CompactContext
-    _talk: Talk
-    _fmt: Format
-    _bytes_as: BytesFormat
+    request: CompactionRequest
+    talk: Talk
+    outcome: RunOutcome
+    fmt: Format
+    bytes_as: BytesFormat
+    out: Rows = field(init=False)
 
-    def to(self, talk: Talk) -> Telling:
-        """The same, with sentences for somebody else."""
-        return Telling(self._asking, talk, self._fmt, self._bytes_as)
+    @contextmanager
+    def rows(self, *, raw: bool) -> Iterator[None]:
+        """Where rows go, by what is asked for."""
+        columns = PASS_COLUMNS if self.request.key is None else STAGE_COLUMNS
+        with rows(self.fmt, columns if self.request.top is None else WASTE_COLUMNS, raw=raw) as self.out:
+            yield
 
-    def settings(self, one: CompactRequest, out: Rows) -> None:
-        settings = [*(one.settings.settings[name] for name in TOLD), *one.brokers.values()]
-        if self._fmt is Format.ndjson:
-            for setting in settings:
-                out.write(setting_row(one.settings.topic, setting))
-        elif self._talk.verbose:
-            self._talk.note(settings_sentence(one.settings.topic, settings))
+    def tell(self, run: Generator[CompactionEvent, None, None]) -> None:
+        """Show what becomes of all partitions, and put in place what is to be put there."""
+        for event in told(run, self.talk, self.outcome):
+            match event:
+                case OldMetadata(end, topics):
+                    self.talk.warn(early_end_sentence(end, topics))
+                case TopicSettingsFound():
+                    self._settings(event)
+                case RangeFound(partition, dirty, cleaner):
+                    self.talk.note(range_sentence(partition.directory, dirty, cleaner))
+                case PassesRun():
+                    self._passes(event)
+                case KeyFollowed(partition, life):
+                    key = self._key(life.key)
+                    for stage in sorted(life.stages, key=lambda one: one.offset):
+                        self._write(stage_row(partition, key, stage), partition)
+                case WasteFound(partition, waste):
+                    for row in waste_rows(partition, waste, self.request.top or 0, self._key):
+                        self._write(row, partition)
+                case SwapPlanned(partition, plan):
+                    self._apply(partition, plan)
+
+    def _apply(self, partition: Partition, plan: Plan) -> None:
+        try:
+            conclude(plan, self.request.how, self.talk, self.out, self.fmt, do_apply=True)
+        except Refused:
+            raise
+        except (FileNotFoundError, KafkatoolError) as error:
+            self.outcome.fail(self.talk, [f"{partition.path}: {error}; left as it is"])
+
+    def _key(self, key: bytes) -> object:
+        return bytes_json(key, self.bytes_as)
+
+    def _settings(self, found: TopicSettingsFound) -> None:
+        if self.fmt is Format.ndjson:
+            for setting in found.settings:
+                self.out.write(setting_row(found.topic, setting))
+        elif self.talk.verbose:
+            self.talk.note(settings_sentence(found.topic, found.settings))
         else:
-            said = [setting for setting in settings if setting.origin is not SettingOrigin.DEFAULT]
-            words = settings_sentence(one.settings.topic, said)
-            rest = "" if len(said) == len(settings) else "; the rest by default, -v tells"
-            self._talk.note(words + rest)
+            said = [setting for setting in found.settings if setting.origin is not SettingOrigin.DEFAULT]
+            words = settings_sentence(found.topic, said)
+            rest = "" if len(said) == len(found.settings) else "; the rest by default, -v tells"
+            self.talk.note(words + rest)
 
-    def passes(self, home: Home, one: CompactRequest, done: Compacted, out: Rows) -> None:
-        named, name, cleaner = one.named, one.named.partition.directory, one.cleaner
-        self._talk.note(range_sentence(name, done.dirty, cleaner))
-        judged = self._open_transactions(home, named, done.before)
-        transactions = list(map(transaction_row, judged))
-        if not done.passes:
-            row = range_row(
-                named.partition, done.before, done.dirty, self._asking.at_ms, cleaner, transactions
-            )
-            self._write(row, named, out)
-        for number, each in enumerate(done.passes, 1):
-            row = range_row(
-                named.partition, done.before, each.dirty, self._asking.at_ms, cleaner, transactions
-            )
-            row = pass_row(row, number, each, cleaner)
-            self._write(row, named, out)
-            if (words := map_sentence(name, row)) is not None:
-                self._talk.note(words)
-            for words in group_sentences(name, row) if self._talk.verbose else ():
-                self._talk.note(words)
-        if self._fmt is not Format.ndjson:
-            self._warn_of_transactions(named, judged)
+    def _passes(self, found: PassesRun) -> None:
+        partition, name = found.partition, found.partition.directory
+        for row in _pass_rows(found):
+            self._write(row, partition)
+            if row["pass"] and (words := map_sentence(name, row)) is not None:
+                self.talk.note(words)
+            for words in group_sentences(name, row) if row["pass"] and self.talk.verbose else ():
+                self.talk.note(words)
+        for one in found.transactions if self.fmt is not Format.ndjson else ():
+            self.talk.warn(f"{name}: {transaction_sentence(one, 'nothing after it is cleaned')}")
 
-    def _open_transactions(
-        self, home: Home, named: NamedPartition, log: CleanableLog
-    ) -> list[JudgedTransaction]:
-        from kafkatool.engine.transactions.open_transactions import open_transactions_of
+    def _write(self, row: Row, partition: Partition) -> None:
+        self.out.write(row if self.fmt is Format.ndjson else for_people(row, partition))
 
-        found = open_transactions_of(named.partition, log.producers, log.log_end, self._asking.guest)
-        return self._asking.verdicts.of(home.log_dir, found)
 
-    def _warn_of_transactions(self, named: NamedPartition, judged: list[JudgedTransaction]) -> None:
-        for one in judged:
-            words = transaction_sentence(one, "nothing after it is cleaned")
-            self._talk.warn(f"{named.partition.directory}: {words}")
-
-    def key(self, named: NamedPartition, log: CleanableLog, life: KeyLife, out: Rows) -> None:
-        life.look_at_the_rest(log, self._asking.guest)
-        key = bytes_json(life.key, self._bytes_as)
-        for stage in sorted(life.stages, key=lambda one: one.offset):
-            self._write(stage_row(named.partition, key, stage), named, out)
-
-    def waste(self, named: NamedPartition, waste: Waste, most: int, out: Rows) -> None:
-        def show(key: bytes) -> object:
-            return bytes_json(key, self._bytes_as)
-
-        for row in waste_rows(named.partition, waste, most, show):
-            self._write(row, named, out)
-
-    def _write(self, row: Row, named: NamedPartition, out: Rows) -> None:
-        out.write(row if self._fmt is Format.ndjson else for_people(row, named.partition))
+def _pass_rows(found: PassesRun) -> Iterator[Row]:
+    """One for each pass; without any, one for what there is to clean."""
+    done, cleaner = found.done, found.cleaner
+    transactions = list(map(transaction_row, found.transactions))
+    for number, each in enumerate(done.passes, 1):
+        row = range_row(found.partition, done.before, each.dirty, found.at_ms, cleaner, transactions)
+        yield pass_row(row, number, each, cleaner)
+    if not done.passes:
+        yield range_row(found.partition, done.before, done.dirty, found.at_ms, cleaner, transactions)

@@ -66,14 +66,14 @@ class AuditOptions(RecheckOptions):
             "--now",
             metavar="TIME",
             show_default=False,
-            help="The moment at which retention and compaction are judged; by default what the clock says.",
+            help="Judge retention and compaction as of this time. By default now.",
         ),
     ] = None
     config: ConfigOpt = None
     settings: SetOpt = None
     kafka_version: KafkaVersionOpt = None
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=1, help="How many runs stay in the directory.")
+        int, typer.Option("--keep", metavar="N", min=1, help="Number of runs to keep in the directory.")
     ] = 2
 
     def prepared(self, paths: list[str], out: str, common: CommonOptions) -> PipelineRun:
@@ -101,7 +101,8 @@ class AuditOptions(RecheckOptions):
         from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
-        return lambda home, found: broker.sources(home, found, paths, self.settings or [], guest)
+        settings = broker.settings(paths, self.settings)
+        return lambda home, found: settings.sources(home, found, guest)
 
 
 def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:

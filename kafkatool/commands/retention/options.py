@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkatool.commands.line.broker_options import BrokerOptions
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafkatool.engine.retention.logs import RetentionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class AskOptions:
     check_times: Annotated[
         bool,
         typer.Option(
-            "--check-times", help="Read every batch, and say where a time index does not tell its time."
+            "--check-times", help="Read every batch, and report where a time index misses its time."
         ),
     ] = False
     forecast: Annotated[
@@ -37,7 +41,8 @@ class AskOptions:
             "--forecast",
             metavar="DURATION",
             show_default=False,
-            help="When segments go, and bytes over time, if records keep coming as they did for so long.",
+            help="Forecast when segments go and how many bytes stay, if records keep arriving as in the "
+            "last DURATION.",
         ),
     ] = None
     free: Annotated[
@@ -46,8 +51,9 @@ class AskOptions:
             "--free",
             metavar="SIZE",
             show_default=False,
-            help="How to free this much: expired data that a time in the future holds back, with the command "
-            "to delete it; the smallest changes of settings, with the commands to set and undo.",
+            help="Show how to free this much: expired data held back by a time in the future, with the "
+            "command to delete it; then the smallest setting changes, with the commands to make and "
+            "revert them.",
         ),
     ] = None
     move_to: Annotated[
@@ -62,7 +68,8 @@ class AskOptions:
     purge: Annotated[
         bool,
         typer.Option(
-            "--purge", help="Only unlink .deleted files older than file.delete.delay.ms; no way back."
+            "--purge",
+            help="Only remove .deleted files older than file.delete.delay.ms. This cannot be undone.",
         ),
     ] = False
 
@@ -74,3 +81,39 @@ class AskOptions:
             raise UsageError(
                 "--forecast, --free, --move-to and --purge go one at a time; the first two only tell"
             )
+
+    def judging(self, plan: PlanOptions, broker: BrokerOptions, now_ms: int) -> RetentionRequest:
+        """When, and what nobody can read from the disk. Raises UsageError."""
+        from kafkatool.engine.retention.logs import RetentionRequest
+
+        watermark, at_log_end = broker.watermark()
+        moment_ms = broker.moment(now_ms)
+        if plan.apply and moment_ms > now_ms:
+            raise UsageError("--at a time to come is for telling: --apply does what is due by now")
+        return RetentionRequest(moment_ms, watermark, at_log_end, self.remote_offset, self.check_times)
+
+    def refuse_many(self, judging: RetentionRequest, partitions: int) -> None:
+        """Raises UsageError for what is said of one partition where there are others."""
+        if self.remote_offset is not None and partitions != 1:
+            raise UsageError("--remote-offset takes one partition")
+        if judging.high_watermark is not None and partitions != 1:
+            raise UsageError("--high-watermark N takes one partition")
+
+    def duration_ms(self) -> int:
+        """Raises UsageError where that is too short to look at."""
+        from kafkatool.commands.line.arguments import parse_duration
+        from kafkatool.engine.retention.run import STEPS
+
+        found = parse_duration(str(self.forecast))
+        if found < STEPS:
+            raise UsageError(f"--forecast {self.forecast}: too short to look at")
+        return found
+
+    def wanted(self) -> int:
+        """Bytes to free. Raises UsageError."""
+        from kafkatool.commands.line.arguments import parse_size
+
+        found = parse_size(str(self.free))
+        if not found:
+            raise UsageError(f"--free {self.free}: that is nothing")
+        return found

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafkatool.commands.screen.table import Column, Look
 from kafkatool.commands.screen.values import Row, human_duration, human_size
-from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.compaction.dirty_range import BadCheckpoint, Bound
 from kafkatool.format.kernel.verdicts import Fate
 
 if TYPE_CHECKING:
+    from kafkatool.engine.compaction.broker_cleaner import Cleaner
     from kafkatool.engine.compaction.cleanable_log import CleanableLog, SourceSegment
-    from kafkatool.engine.compaction.cleaner import Counts
     from kafkatool.engine.compaction.dirty_range import DirtyRange
     from kafkatool.engine.compaction.key_life import Stage
     from kafkatool.engine.compaction.passes import Pass
@@ -63,29 +62,6 @@ _WORDS = {
     Fate.ABORTED: "aborted",
     Fate.MARKER: "marker",
 }
-
-
-class Cleaner(NamedTuple):
-    """What a broker's cleaner goes by, besides the topic's settings."""
-
-    min_ratio: float
-    is_on: bool
-    buffer_size: int
-    threads: int
-    load_factor: float
-
-    @property
-    def capacity(self) -> int:
-        """Keys in the map of one thread."""
-        from kafkatool.engine.compaction.offset_map import map_capacity
-
-        return map_capacity(self.buffer_size, self.threads, self.load_factor)
-
-    def needed(self, keys: int) -> int | None:
-        """The buffer that takes so many keys in one pass; None: none is large enough."""
-        from kafkatool.engine.compaction.offset_map import needed_buffer
-
-        return needed_buffer(keys, self.threads, self.load_factor)
 
 
 def range_row(
@@ -281,15 +257,3 @@ def group_sentences(name: str, row: Row) -> Iterator[str]:
             yield f"{name}: segments {', '.join(map(str, bases))} become {bases[0]}: {sizes}"
         else:
             yield f"{name}: segment {bases[0]} stays by itself: {sizes}"
-
-
-def checksum_sentence(counts: Counts) -> str | None:
-    """A batch that a broker's cleaner would not stop at, though it should."""
-    if counts.first_bad_checksum is None:
-        return None
-    path, position = counts.first_bad_checksum
-    more = f", and {counts.bad_checksums - 1} more" if counts.bad_checksums > 1 else ""
-    return (
-        f"{path} at byte {position}: checksum does not match{more}; a broker's cleaner does not look: it "
-        f"would copy the batch, or seal what it keeps of it anew: {Advice.VERIFY(where=path)}"
-    )

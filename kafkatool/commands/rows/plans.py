@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from kafkatool.commands.screen.table import Column, Look, Rows, rows
+from kafkatool.commands.rows.findings import REPLICAS
+from kafkatool.commands.rows.row_table import RowTable
+from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import FILE, TOPIC, flag, int64, size, text, word
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
@@ -26,37 +29,85 @@ if TYPE_CHECKING:
 
 _Plan = TypeVar("_Plan")
 
-STEP_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("file_name", "FILE"),
-    Column("action", "ACTION"),
-    Column("size_before", "SIZE", Look.size),
-    Column("size_after", "NEW SIZE", Look.size),
-    Column("only_there", "WRONG", Look.number),
-    Column("only_here", "MISSING", Look.number),
-    Column("why", "WHY"),
+STEPS = RowTable(
+    "step",
+    "rebuild-index",
+    "One change of one file, planned or, with --apply, made. Damage in a log is told as in dump-log.",
+    *TOPIC,
+    FILE._replace(get="path"),
+    word("action", "write, remove, rename, purge, rmdir; undo or remove with --undo"),
+    text("target", "the new name, for rename, or for what is removed to a place of its own"),
+    text("why", "the reason, in words"),
+    size("size_before", "bytes of the file as it is; null where there is none"),
+    size(
+        "size_after",
+        "bytes of what is written; null for remove and rename",
+        lambda step: None if step.content is None else step.size,
+    ),
+    int64("entries", "entries of the index, or producers of the snapshot, that is written"),
+    int64("only_there", "entries of the old file that the log does not bear out"),
+    int64("only_here", "entries that the old file lacks"),
+)
+STEP_COLUMNS = STEPS.columns(
+    partition_name="PARTITION",
+    file_name="FILE",
+    action="ACTION",
+    size_before="SIZE",
+    size_after="NEW SIZE",
+    only_there="WRONG",
+    only_here="MISSING",
+    why="WHY",
+)
+RECOVERIES = RowTable(
+    "recovery",
+    "recover",
+    "One thing that a broker would do at start-up after an unclean shutdown.",
+    text("directory", "the partition's directory, or the log directory"),
+    *TOPIC,
+    int64("segment", "base offset of the segment; null where it is about none"),
+    word(
+        "what",
+        "leftover (a file that was left behind is resolved), scan, cut, trim (of zeros that "
+        "were reserved, or never written), delete, rebuild, split; unreadable (a batch of unknown magic, "
+        "which brokers keep and no consumer reads), misnamed (a log that no broker opens by this name); "
+        "refuse (the broker does not start), offline (it leaves the log directory out), stray (it sets "
+        "the partition aside), promote (a -future copy takes its place), empty (such a copy loses all); "
+        "salvage and unprovable with --keep-after-damage; mend (a flipped bit is flipped back, so that "
+        "nothing is lost) with --mend-bits",
+    ),
+    int64("position", "byte where the log is cut, or the unreadable or mended batch; for a scan its size"),
+    int64("first_offset", "first offset at stake, or of the batch that is mended"),
+    int64(
+        "last_offset",
+        "last offset of a good batch that is lost, or of the batch that is mended; null where there is none",
+    ),
+    text("message", "the same in a sentence"),
+    *REPLICAS,
+)
+PLANS = RowTable(
+    "plan",
+    "rebuild-index",
+    "All steps for one log directory. Comes behind them.",
+    text("command", "the command whose plan it is"),
+    text("log_dir", "the log directory"),
+    int64("steps", "number of steps", lambda plan: len(plan.steps)),
+    size("bytes_needed", "bytes that are written beside the old files"),
+    size("bytes_free", "bytes that are free on that volume"),
+    flag("is_applied", "whether it was done"),
+    text("journal", "path of the journal for --undo; null where nothing was done"),
 )
 
 
 def step_row(step: Step, size_before: int | None, counts: tuple[int, int, int] | None = None) -> Row:
     """One step; counts: entries of the new index, those only in the old file, those only in the new."""
-    directory = os.path.dirname(step.path)
-    named = parse_partition_directory(os.path.basename(directory))
-    entries, only_there, only_here = counts or (None, None, None)
-    return {
-        "kind": "step",
-        "topic": named.topic if named else None,
-        "partition": named.partition if named else None,
-        "file": step.path,
-        "action": str(step.action),
-        "target": step.target,
-        "why": step.why,
-        "size_before": size_before,
-        "size_after": step.size if step.content is not None else None,
-        "entries": entries,
-        "only_there": only_there,
-        "only_here": only_here,
-    }
+    counted = dict(zip(("entries", "only_there", "only_here"), counts or (None, None, None), strict=True))
+    return STEPS.row(step, **topic_in(os.path.dirname(step.path)), size_before=size_before, **counted)
+
+
+def topic_in(directory: str) -> Row:
+    """The topic and the partition that the name of a directory says, if it says any."""
+    named = parse_partition_directory(os.path.basename(os.path.normpath(directory)))
+    return {"topic": named.topic if named else None, "partition": named.partition if named else None}
 
 
 def write_row(out: Rows, row: Row, fmt: Format) -> None:
@@ -77,16 +128,15 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     from kafkatool.engine.plan.steps import rooms
 
     room = rooms(plan, Disk(), how.backup_dir)[0]
-    return {
-        "kind": "plan",
-        "command": plan.command,
-        "log_dir": plan.log_dir,
-        "steps": len(plan.steps),
-        "bytes_needed": room.needed,
-        "bytes_free": room.free,
-        "is_applied": journal is not None,
-        "journal": journal,
-    }
+    given = {"bytes_needed": room.needed, "bytes_free": room.free, "journal": journal}
+    return PLANS.row(plan, **given, is_applied=journal is not None)
+
+
+def show_plan(plan: Plan, out: Rows, fmt: Format) -> None:
+    """Every step of a plan, with the size of what is there now."""
+    for step in plan.steps:
+        size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
+        write_row(out, step_row(step, size), fmt)
 
 
 def conclude(
@@ -141,22 +191,11 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
 
 def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
     """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
-    from kafkatool.engine.files.lock import hold_lock, refuse_if_in_use
-    from kafkatool.engine.plan.applying import disk_for
-    from kafkatool.engine.plan.leftovers import find_leftovers, remove_waste
-    from kafkatool.engine.plan.steps import Plan
+    from kafkatool.engine.plan.leftovers import leftovers_named
 
     looked_at = [named.partition.path for named in home.partitions]
-    left = find_leftovers(home.path, looked_at, how.backup_dir)
-    removed = set()
-    if do_apply and any(one.is_waste for one in left):
-        refuse_if_in_use(home.path, offline=how.offline, now_ms=how.now_ms)
-        files = disk_for(Plan("", home.path, ()), how)
-        with hold_lock(home.path, files):
-            removed = set(remove_waste(find_leftovers(home.path, looked_at, how.backup_dir), files))
-    for one in left:
-        ending = ": removed" if one.path in removed else ": --apply removes it" if one.is_waste else ""
-        speak.warn(f"{one.path}: {one.what}{ending}")
+    for one in leftovers_named(home.path, looked_at, how, is_applied=do_apply):
+        speak.warn(one.message)
 
 
 def _say_whose_ids(log_dir: str, speak: Talk) -> None:
@@ -283,10 +322,10 @@ def parse_settings(given: Sequence[str], config: str | None, known: Sequence[str
 
     of_topic, server = ({}, None) if config is None else read_config_file(config, NEWEST)
     found = {name: keys_of(NEWEST)[name].read_integer(of_topic[name]) for name in known if name in of_topic}
-    for text in given:
-        key, equals, value = text.partition("=")
+    for said in given:
+        key, equals, value = said.partition("=")
         if not equals:
-            raise UsageError(f"--set {text}: write KEY=VALUE")
+            raise UsageError(f"--set {said}: write KEY=VALUE")
         if key not in known:
             raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
         found[key] = keys_of(NEWEST)[key].read_integer(value)

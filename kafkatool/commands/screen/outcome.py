@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kafkatool.commands.screen.talk import Talk
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.errors import ExitCode
 
@@ -23,7 +26,13 @@ class RunOutcome:
     def met_severity(self, severity: Severity) -> None:
         self.worst = severity if self.worst is None else max(self.worst, severity)
 
-    def exit_code(self, fail_on: Severity) -> ExitCode:
+    def fail(self, talk: Talk, problems: Iterable[str]) -> None:
+        """Say what could not be read or done."""
+        for problem in problems:
+            talk.warn(problem)
+            self.failed = True
+
+    def exit_code(self, fail_on: Severity = Severity.DEGRADED) -> ExitCode:
         if self.failed:
             return ExitCode.FAILED
         if self.worst is not None and self.worst >= fail_on:

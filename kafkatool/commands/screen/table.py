@@ -194,6 +194,14 @@ class Ndjson:
         pass
 
 
+class Nowhere:
+    """For rows that have no place among those of other columns."""
+
+    def write(self, row: Row) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @contextmanager
 def rows(
     fmt: Format,
@@ -203,7 +211,13 @@ def rows(
     how: BytesFormat = BytesFormat.utf8,
     sample: int = 500,
 ) -> Iterator[Rows]:
-    """The writer for a format, on standard output; finished when the block ends without an error."""
+    """The writer for a format, on standard output; finished when the block ends without an error.
+
+    NDJSON needs no columns; without any, a table and CSV hold nothing.
+    """
+    if not columns and fmt is not Format.ndjson:
+        yield Nowhere()
+        return
     out = stdout()
     writer: Rows
     if fmt is Format.ndjson:

@@ -7,14 +7,17 @@ goes with the next `--apply`: temporary files whose journal is here, journals of
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.advice.table import Placeholder
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.plan.applying import undo_command
+from kafkatool.engine.files.lock import hold_lock, refuse_if_in_use
+from kafkatool.engine.jobs.events import Caution
+from kafkatool.engine.plan.applying import disk_for, undo_command
 from kafkatool.engine.plan.journal import Journal, is_called_like_a_journal, is_torn_journal, look_at_journal
+from kafkatool.engine.plan.steps import Applying, Plan
 from kafkatool.engine.plan.work_directory import left_work_directories, remove_work_directory
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.kinds import parse_kept_name
@@ -49,6 +52,25 @@ def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | N
         for path, is_ours in left_work_directories(log_dir)
     ]
     return found
+
+
+def leftovers_named(
+    log_dir: str, directories: Sequence[str], how: Applying, *, is_applied: bool
+) -> Iterator[Caution]:
+    """Name what killed runs left where a plan is about to be made; where it is applied, remove what is waste.
+
+    Raises Refused where something would have to go while a broker uses the directory.
+    """
+    left = find_leftovers(log_dir, directories, how.backup_dir)
+    removed = set()
+    if is_applied and any(one.is_waste for one in left):
+        refuse_if_in_use(log_dir, offline=how.offline, now_ms=how.now_ms)
+        files = disk_for(Plan("", log_dir, ()), how)
+        with hold_lock(log_dir, files):
+            removed = set(remove_waste(find_leftovers(log_dir, directories, how.backup_dir), files))
+    for one in left:
+        ending = ": removed" if one.path in removed else ": --apply removes it" if one.is_waste else ""
+        yield Caution(f"{one.path}: {one.what}{ending}")
 
 
 def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
