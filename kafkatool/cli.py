@@ -22,34 +22,34 @@ __all__ = ["app", "leaves", "main"]
 
 # The commands, in the order of `kafkatool --help`, with what each is for in a few words.
 COMMANDS = {
-    "dump-log": "What is in Kafka's files, in Kafka's own text or as rows.",
+    "dump-log": "Show what Kafka's files hold, in Kafka's own text or as rows.",
     "cat": "Print records, by default as a consumer would get them.",
     "export": "Write records to Parquet, Arrow, CSV or NDJSON files.",
-    "ls": "Topics, partitions, segments, files, and where space went.",
+    "ls": "List topics, partitions, segments and files, and their space.",
     "stats": "Count batches, records, codecs, producers, times and keys.",
     "verify": "Check every batch and every file beside it.",
-    "doctor": "Will a broker start on it, and what does it lose then.",
-    "report": "One page for the ticket: what is wrong, what to do.",
-    "lookup": "Find an offset or a time, and show the way there.",
-    "rebuild-index": "Make indexes and producer snapshots from the log.",
-    "recover": "Tell what a broker would do after a crash, or do it.",
-    "set-aside": "Take a partition out, so that its broker fetches it again.",
-    "retention": "Tell what a broker would delete, when, and why not.",
-    "compact": "Tell what the log cleaner would keep, or do it.",
-    "cache-map": "What of the logs is in the page cache, and who is hurt.",
-    "sql": "Ask logs with SQL: records, batches, segments.",
-    "pipeline": "Audit a fleet into tables, and compare two audits.",
-    "bench": "Measure appending, reading and look-ups on this disk.",
-    "serve": "Let Kafka's own clients read log directories.",
-    "completion": "Have bash, zsh or fish complete what is typed.",
+    "doctor": "Check whether a broker will start, and what it would lose.",
+    "report": "Write one page for a ticket: what is wrong, what to do.",
+    "lookup": "Find an offset or a time, and explain the search.",
+    "rebuild-index": "Rebuild indexes and producer snapshots from the log.",
+    "recover": "Show what a broker would do after a crash, or do it.",
+    "set-aside": "Remove a partition so that its broker fetches it again.",
+    "retention": "Show what a broker would delete, when, and why not more.",
+    "compact": "Show what the log cleaner would keep, or compact the log.",
+    "cache-map": "Show which parts of the logs are in the page cache.",
+    "sql": "Query logs with SQL: records, batches, segments.",
+    "pipeline": "Audit many brokers into tables, and compare two audits.",
+    "bench": "Measure appends, reads and lookups on this disk.",
+    "serve": "Let Kafka clients read log directories.",
+    "completion": "Print a completion script for bash, zsh or fish.",
 }
 _EPILOG = epilog(
     {
-        "kafkatool ls /var/lib/kafka/data": "what is on this disk",
-        "kafkatool verify server.properties": "is any of it damaged",
-        "kafkatool recover /var/lib/kafka/data": "what would a broker do with it",
-        "kafkatool cat --tail 5 /var/lib/kafka/data/orders-0": "the last records of a partition",
-        "kafkatool help cat": "more about a command",
+        "kafkatool ls /var/lib/kafka/data": "list what is on this disk",
+        "kafkatool verify server.properties": "check it for damage",
+        "kafkatool recover /var/lib/kafka/data": "show what a broker would do at its next start",
+        "kafkatool cat --tail 5 /var/lib/kafka/data/orders-0": "print the last records of a partition",
+        "kafkatool help cat": "show the help of a command",
     },
     4,
     5,
@@ -131,7 +131,7 @@ class _Commands(HelpOrder, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(
-                [*COMMANDS.items(), ("help", "Say more about a command: kafkatool help verify.")]
+                [*COMMANDS.items(), ("help", "Show the help of a command: kafkatool help verify.")]
             )
 
     def invoke(self, ctx: Any) -> Any:

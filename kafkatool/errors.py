@@ -1,4 +1,4 @@
-"""What can go wrong, each with the exit code it leads to."""
+"""The errors of the program, each with its exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_FOUND = 200
 
 
 class ExitCode(IntEnum):
-    """What the shell sees. 1 is left to crashes and never chosen on purpose."""
+    """The exit codes. 1 is left to crashes and never used on purpose."""
 
     OK = 0
     USAGE = 2
@@ -22,26 +22,26 @@ class ExitCode(IntEnum):
 
 
 class KafkatoolError(Exception):
-    """An error that a person can act on; the text is all they see."""
+    """An error that the user can act on; the text is all they see."""
 
     exit_code = ExitCode.FAILED
 
 
 class UsageError(KafkatoolError):
-    """The command line asks for something that makes no sense, or matches nothing."""
+    """The command line makes no sense, or matches nothing."""
 
     exit_code = ExitCode.USAGE
 
 
 def nearest(typed: str, known: Iterable[str]) -> str | None:
-    """The one of the known words that was probably meant."""
+    """Return the known word that was probably meant."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(typed, list(known), n=1)), None)
 
 
 def unknown_word(where: str, typed: str, known: Iterable[str]) -> UsageError:
-    """What to raise where one of a few words was asked for and another was typed."""
+    """Return the error for a word that is not one of a few known ones."""
     words = list(known)
     near = nearest(typed, words)
     hint = "" if near is None else f"; did you mean {near!r}?"
@@ -49,17 +49,17 @@ def unknown_word(where: str, typed: str, known: Iterable[str]) -> UsageError:
 
 
 class Refused(KafkatoolError):
-    """It could be done, and is not, because data might be lost."""
+    """It could be done, but is not, because data might be lost."""
 
     exit_code = ExitCode.REFUSED
 
 
 EXTRAS = {"pyarrow": "arrow", "pyspark": "spark"}
-"""Packages that only an extra of this one brings."""
+"""Packages that are installed only with an extra."""
 
 
 class MissingExtra(KafkatoolError):
-    """What was asked for needs a package that only an extra brings."""
+    """The request needs a package that is installed only with an extra."""
 
     def __init__(self, need: str, package: str, instead: str = "") -> None:
         extra = EXTRAS[package]
@@ -70,7 +70,7 @@ class MissingExtra(KafkatoolError):
 
 
 class FormatError(KafkatoolError):
-    """These bytes are not what their place says they are."""
+    """The bytes are not what their place requires."""
 
     def __init__(self, what: str, at: int, *, expected: object, found: object) -> None:
         found = _shortened(found)
@@ -82,7 +82,7 @@ class FormatError(KafkatoolError):
 
 
 def _shortened(found: object) -> object:
-    """A megabyte of garbage tells no more than its beginning."""
+    """Shorten long text: a megabyte of garbage shows no more than its beginning."""
     if isinstance(found, str) and len(found) > _MOST_FOUND:
         return f"{found[:_MOST_FOUND]}… ({len(found)} characters)"
     return found

@@ -1,4 +1,4 @@
-"""A Chromium without a window, spoken to through a pipe: what a page does when somebody opens it.
+"""A headless Chromium, driven through a pipe: what a page does when somebody opens it.
 
     with Browser(require_program("chromium"), tmp_path) as browser:
         browser.open(path, width=360, dark=True)
@@ -28,7 +28,7 @@ _FLAGS = (
 
 
 class Browser:
-    """One browser with one page. It reads messages on descriptor 3 and answers on 4, each ends with NUL."""
+    """One browser with one page. It reads messages on descriptor 3 and answers on 4; each ends with NUL."""
 
     def __init__(self, program: str, directory: Path) -> None:
         self.complaints: list[str] = []
@@ -36,7 +36,7 @@ class Browser:
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()
         command = [program, *_FLAGS, f"--user-data-dir={directory}", "about:blank"]
-        # As 3 and 4, whatever they are here: a shell that starts the program hands both on.
+        # As 3 and 4, whatever their numbers here: a shell that starts the program passes both on.
         words = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command]
         self._process = subprocess.Popen(
             words,
@@ -66,7 +66,7 @@ class Browser:
         os.close(self._from)
 
     def open(self, path: Path, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """Show a file, and wait until all of it is there."""
+        """Show a file, and wait until it is loaded."""
         self._tell(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -82,13 +82,13 @@ class Browser:
             assert time.monotonic() < deadline, f"{path} is never complete"
 
     def ask(self, expression: str) -> Any:
-        """The value of an expression in the page, whatever its policy says of its own scripts."""
+        """Return the value of an expression in the page, whatever its policy forbids its own scripts."""
         return self._tell("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get(
             "value"
         )
 
     def picture(self) -> bytes:
-        """What the window shows, as PNG."""
+        """Return a screenshot of the window as PNG."""
         shot = self._tell("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(shot["data"])
 

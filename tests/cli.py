@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from kafkatool.cli import app
 
 KAFKATOOL = [sys.executable, "-m", "kafkatool"]
-"""The beginning of a command line that runs it in a process of its own."""
+"""The start of a command line that runs it in a process of its own."""
 
 Row = dict[str, Any]
 
@@ -28,12 +28,12 @@ class Run(NamedTuple):
 
     @property
     def kafka_stderr(self) -> list[bytes]:
-        """The lines of stderr that are Kafka's own."""
+        """Lines of stderr that are Kafka's own."""
         return [line for line in self.stderr.split(b"\n") if line and not line.startswith(b"kafkatool: ")]
 
     @property
     def rows(self) -> list[Row]:
-        """What it said with `--format ndjson`."""
+        """Rows printed with `--format ndjson`."""
         return parse_rows(self.stdout)
 
     def of(self, *kinds: str) -> list[Row]:
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 
 def run(*arguments: object) -> Run:
-    """`run("dump-log", "--files", path)`; a bug shows as its exception."""
+    """Run `run("dump-log", "--files", path)`; a bug shows as its exception."""
     result = CliRunner().invoke(app, list(map(str, arguments)), prog_name="kafkatool")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -49,7 +49,7 @@ def run(*arguments: object) -> Run:
 
 
 def rows_of(verb: str, *arguments: object, codes: Container[int] | None = None) -> list[Row]:
-    """What a command says as ndjson; it has to end with one of these codes, if any are given."""
+    """Return a command's ndjson rows; it must end with one of these codes, if given."""
     done = run(verb, *arguments, "--format", "ndjson")
     assert codes is None or done.exit_code in codes, done
     return done.rows
@@ -64,7 +64,7 @@ def parse_rows(lines: bytes | str) -> list[Row]:
 
 
 def run_without_privileges(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """As somebody whom permissions hold: root loses what lets it read everything."""
+    """Run it as a user who is bound by permissions: root drops the capability to read everything."""
     drop: list[str] = []
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:

@@ -1,4 +1,4 @@
-"""What every test may use: a running Kafka of the newest and of the oldest release, a place in memory."""
+"""Fixtures for all tests: running brokers of the newest and the oldest release, a directory in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.kafka import peers
 from tests.kafka.broker import Broker
 from tests.memory import MEMORY
 
-# A shell without job control starts what runs in its background with interrupts ignored, and children inherit
-# that; some tests are about interrupts.
+# A shell without job control starts background programs with interrupts ignored, and children inherit that;
+# some tests are about interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long a test takes says what else the machine does.
+# The time that a test takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -28,7 +28,7 @@ BROKERS = {"newest_broker", "oldest_broker", "any_broker"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all that use a broker in one worker, so that each broker is started once."""
+    """Keep all tests that use a broker in one worker, so that each broker is started once."""
     for item in items:
         if BROKERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("brokers"))
@@ -54,7 +54,7 @@ def oldest_broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session", params=[peers.NEWEST, peers.OLDEST])
 def any_broker(request: pytest.FixtureRequest) -> Broker:
-    """The test runs once against each of the two."""
+    """Return the broker: the test runs once with each of the two."""
     name = "newest_broker" if request.param == peers.NEWEST else "oldest_broker"
     broker: Broker = request.getfixturevalue(name)
     return broker
@@ -62,7 +62,7 @@ def any_broker(request: pytest.FixtureRequest) -> Broker:
 
 @pytest.fixture(autouse=True)
 def no_log_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close what a test has left open of the logs that it wrote: thousands of them are one process."""
+    """Close the logs that a test wrote and left open: thousands of tests share one process."""
     opened: list[DiskFile] = []
     real = DiskFile.__init__
 
@@ -78,6 +78,6 @@ def no_log_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def memory_path() -> Iterator[Path]:
-    """As `tmp_path`, in memory where there is room."""
+    """Yield a directory like `tmp_path`, in memory if there is room."""
     with TemporaryDirectory(prefix="kafkatool-test-", dir=MEMORY) as made:
         yield Path(made)

@@ -1,4 +1,4 @@
-"""Command lines that need an extra, and which."""
+"""Command lines that need an extra, with its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system whose blocks fail for real: served to the kernel by FUSE, so that read(2) itself says EIO.
+"""A file system whose blocks really fail: served to the kernel by FUSE, so that read(2) itself returns EIO.
 
 The few messages needed are spoken here, because no library for them is worth a dependency of the tests. All
 integers are little-endian. Every request opens with
@@ -72,7 +72,7 @@ class _Disk:
                 answer, error = self._answer(opcode, node, body), 0
             except OSError as problem:
                 answer, error = b"", -(problem.errno or errno.EIO)
-            with suppress(FileNotFoundError):  # whoever asked has gone
+            with suppress(FileNotFoundError):  # the reader has gone
                 os.write(device, _ANSWER.pack(_ANSWER.size + len(answer), error, unique) + answer)
 
     def _answer(self, opcode: int, node: int, body: bytes) -> bytes:
@@ -150,7 +150,7 @@ def failing_disk(
 
 @contextmanager
 def on_failing_disk(directory: Path, mount: Path, name: str, *bad: tuple[int, int]) -> Iterator[None]:
-    """A file of a partition moves to a disk that fails; the partition has a link to it."""
+    """Move a file of a partition to a disk that fails, and link to it."""
     mount.mkdir()
     data = (directory / name).read_bytes()
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The fixtures: every case, and every partition directory."""
+"""The fixtures: all cases, and all partition directories."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.places import FIXTURES
 FILE_NAME = "golden.json"
 DIR = "@DIR@"
 
-# A reference shorter than this saves nothing and hides a line from the reader.
+# A shorter reference saves nothing and hides a line from the reader.
 _WORTH_A_REFERENCE = 24
 _CANDIDATES = 40
 
@@ -30,7 +30,7 @@ Packed = list[str | list[int]]
 
 
 class Run(NamedTuple):
-    """One call of the tool and what several releases printed alike."""
+    """One call of the tool, with what several releases printed alike."""
 
     args: list[str]
     releases: list[str]
@@ -59,7 +59,7 @@ class Golden(NamedTuple):
 
 
 def load_goldens(fixtures: Path = FIXTURES) -> Iterator[Golden]:
-    """Every golden there is, by case, call and release."""
+    """Yield all goldens, by case, call and release."""
     for path in sorted(fixtures.glob(f"*/*/{FILE_NAME}")):
         for run in read_runs(path.read_text()):
             for release in run.releases:
@@ -67,12 +67,12 @@ def load_goldens(fixtures: Path = FIXTURES) -> Iterator[Golden]:
 
 
 def mask_identities(text: str) -> str:
-    """The default toString of a Java array is an address: it differs between any two runs."""
+    """Mask the default toString of Java arrays: it contains an address, which differs in every run."""
     return re.sub(r"\[B@[0-9a-f]+", "[B@identity", text)
 
 
 def write_runs(runs: Iterable[Run]) -> str:
-    """The text of a golden file."""
+    """Return the text of a golden file."""
     pool: list[str] = []
     rows = []
     for run in runs:
@@ -89,7 +89,7 @@ def write_runs(runs: Iterable[Run]) -> str:
 
 
 def read_runs(text: str) -> Iterator[Run]:
-    """The runs of a golden file."""
+    """Yield the runs of a golden file."""
     pool: list[str] = []
     for row in json.loads(text):
         yield Run(
@@ -103,7 +103,7 @@ def read_runs(text: str) -> Iterator[Run]:
 
 
 def _write_row(row: dict[str, object]) -> str:
-    """Short things on one line, a line of the tool on a line of its own."""
+    """Write short things on one line, and each line of the tool on its own."""
     fields = []
     for name, value in row.items():
         if name in ("stdout", "stderr") and isinstance(value, list):
@@ -161,7 +161,7 @@ def _unpack(packed: Packed, pool: list[str]) -> list[str]:
 
 
 def check_golden(golden: Golden) -> None:
-    """We print what Kafka's tool printed."""
+    """Check that we print what Kafka's tool printed."""
     place = str(golden.case)
     arguments = [word.replace(DIR, place) for word in golden.args]
     label = Release.parse(golden.release).label
@@ -173,6 +173,6 @@ def check_golden(golden: Golden) -> None:
         return
     assert text == golden.stdout, golden.id
     ours_told, theirs_told = talk.split("\n"), golden.stderr.strip("\n").split("\n")
-    if any("," in word for word in golden.args):  # Kafka keeps the reports of several files in no order
+    if any("," in word for word in golden.args):  # Kafka reports several files in any order
         ours_told, theirs_told = sorted(ours_told), sorted(theirs_told)
     assert ours_told == theirs_told, golden.id

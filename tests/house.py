@@ -14,7 +14,7 @@ _VERBS = (
 
 
 def layers(container: str) -> list[list[str]]:
-    """The rooms of a package in the order of its contract, from the top; those side by side together."""
+    """Return the rooms of a package in the order of its contract, from the top; independent ones together."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for contract in project["tool"]["importlinter"]["contracts"]:
         if contract.get("containers") == [container]:
@@ -30,7 +30,7 @@ def first_line(room: str) -> str:
 
 
 def map_rows() -> Iterator[str]:
-    """The rows of the map: level, room, one line."""
+    """Yield the rows of the map: level, room, one line."""
     engine, (_, *shared) = layers("kafkatool.engine"), layers("kafkatool.commands")
     top = len(engine) + len(shared) + 1
     yield f"| {top} | `commands/<verb>` | {_VERBS} |"

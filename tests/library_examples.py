@@ -1,6 +1,6 @@
 """The Python examples of docs/library.md: run in order, in one namespace, beside a directory `sample`.
 
-A ```text block right behind an example is what it prints. `python -m tests.transcripts` writes it down anew.
+A ```text block right after an example is what it prints. `python -m tests.transcripts` updates it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BLOCK = re.compile(
 
 
 def examples(text: str) -> list[tuple[str, str]]:
-    """Each with what it is said to print."""
+    """Return each example with what it is said to print."""
     return [(block["code"], block["printed"] or "") for block in _BLOCK.finditer(text)]
 
 
 def replay(text: str, directory: Path) -> str:
-    """The same text with what its examples print now."""
+    """Return the text with what its examples print now."""
     with chdir(directory):
         printed = _printed([code for code, _ in examples(text)])
         return _BLOCK.sub(lambda block: _block(block["code"], next(printed)), text)

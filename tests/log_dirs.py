@@ -1,4 +1,4 @@
-"""A log directory from outside: what is in it, and whether somebody holds it."""
+"""A log directory seen from outside: its content, and whether somebody holds its lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def read_tree(root: Path, *, ours: bool = False) -> dict[str, bytes]:
-    """What is there, without what kafkatool keeps unless that is wanted."""
+    """Return all files, without those that kafkatool keeps unless `ours`."""
     found = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
     return {
         name: data for name, data in found.items() if ours or (".kafkatool-" not in name and name != ".lock")
@@ -19,14 +19,14 @@ def read_tree(root: Path, *, ours: bool = False) -> dict[str, bytes]:
 
 
 def digest(root: Path, *, ours: bool = False) -> dict[str, str]:
-    """The same by their checksums, without the lock, of which nobody knows who made it."""
+    """Return the checksums of all files, without the lock, whose creator is unknown."""
     found = read_tree(root, ours=ours)
     return {name: sha256(data).hexdigest() for name, data in found.items() if name != ".lock"}
 
 
 @contextmanager
 def locked(log_dir: Path) -> Iterator[int]:
-    """Another process that holds the lock as Java does; its id."""
+    """Run another process that holds the lock as Java does; yield its id."""
     code = (
         "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); "
         "print(flush=True); sys.stdin.read()"

@@ -1,4 +1,4 @@
-"""Logs made by our own writers, and the ways to damage them."""
+"""Write logs with our own writers, and damage them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkatool.format.time_index import entries_end as time_entries_end
 TIME = 1_700_000_000_000
 LOG = "00000000000000000000.log"
 GUEST = Guest(cache_keep=True)
-"""Leaves in the page cache what it reads."""
+"""Leaves what it reads in the page cache."""
 
 keys = st.none() | st.binary(max_size=20)
 headers = st.lists(st.tuples(st.binary(max_size=8), keys), max_size=3)
@@ -26,7 +26,7 @@ records = st.builds(NewRecord, keys, keys, st.integers(-1, 1 << 62), headers)
 
 
 def batches(count: int, *, per_batch: int = 3, codec: Codec = Codec.NONE) -> list[bytes]:
-    """Batches at consecutive offsets, a second apart, keys `k0` to `k4` in turn."""
+    """Return batches at consecutive offsets, a second apart, with keys `k0` to `k4` in turn."""
     return [
         write_batch(
             [
@@ -49,7 +49,7 @@ def write_log(directory: Path, data: bytes, name: str = LOG) -> Path:
 
 
 def walk(path: Path, **options: bool) -> tuple[list[Batch], list[Damage]]:
-    """What a scan of the whole file meets; payloads copied, so that they outlive the walk."""
+    """Return what a scan of the whole file finds; payloads are copied, so that they outlive the walk."""
     found: list[Batch] = []
     damage: list[Damage] = []
     with open_source(path, GUEST) as source:
@@ -66,7 +66,7 @@ def offsets(found: Iterable[Batch]) -> list[int]:
 
 
 def content(directory: Path) -> dict[str, bytes]:
-    """The files a log consists of, without preallocated rests."""
+    """Return the files that a log consists of, without preallocated tails."""
     found = {}
     for path in directory.iterdir():
         data = path.read_bytes()

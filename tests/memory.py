@@ -1,6 +1,6 @@
-"""Where tests that write and remove very many files do so: syncs cost nothing in memory.
+"""A directory in memory for tests that write and remove very many files: syncs cost nothing there.
 
-And ext4 is slow to create files for minutes after thousands of others were removed.
+Besides, ext4 is slow to create files for minutes after thousands were removed.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ _SHARED = "/dev/shm"
 _ENOUGH = 1 << 30
 
 MEMORY = _SHARED if os.path.isdir(_SHARED) and shutil.disk_usage(_SHARED).free >= _ENOUGH else None
-"""A directory for `tempfile`, whose own choice is None."""
+"""A directory for `tempfile`; None for its own choice."""

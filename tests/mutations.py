@@ -1,4 +1,4 @@
-"""What disks and people do to files."""
+"""Damage files as disks and people do."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ def flipped(raw: bytes, byte: int, bit: int = 0) -> bytes:
 
 
 def flip(path: Path, byte: int, bit: int = 0) -> None:
-    """One bit of a file; a negative byte counts from its end."""
+    """Flip one bit of a file; a negative byte counts from its end."""
     path.write_bytes(flipped(path.read_bytes(), byte, bit))
 
 
 def change(path: Path, edit: Callable[[bytearray], None]) -> None:
-    """Rewrite a file, edited."""
+    """Edit a file's content."""
     data = bytearray(path.read_bytes())
     edit(data)
     path.write_bytes(data)
 
 
 def put(path: Path, position: int, new: bytes) -> None:
-    """Other bytes in the place of those of a file."""
+    """Overwrite bytes of a file."""
     data = path.read_bytes()
     path.write_bytes(data[:position] + new + data[position + len(new) :])
 
 
 def mutated(chance: random.Random, content: bytes, otherwise: Callable[[bytearray, int], None]) -> bytes:
-    """Bits flipped, an end cut off, a hole, zeros, a piece twice; or what `otherwise` does at some byte."""
+    """Flip bits, truncate, punch a hole, write zeros, repeat a piece; or do `otherwise` at some byte."""
     raw = bytearray(content)
     a, b = sorted(chance.sample(range(len(raw) + 1), 2))
     match chance.randrange(6):

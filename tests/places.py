@@ -1,4 +1,4 @@
-"""Where things lie in this repository."""
+"""Where things are in this repository."""
 
 from __future__ import annotations
 

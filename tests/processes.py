@@ -1,4 +1,4 @@
-"""What another process does, as far as a test has to wait for it."""
+"""Wait for what another process does."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.kafka.librdkafka import wait_until
 
 
 def has_open(pid: int, directory: Path) -> bool:
-    """Whether a process has a file below this directory open."""
+    """Return whether a process has a file below this directory open."""
     with suppress(OSError):
         return any(_lies_in(link, directory) for link in Path(f"/proc/{pid}/fd").iterdir())
     return False
 
 
 def wait_until_open(pid: int, directory: Path) -> None:
-    """Wait until a process has come to what it was started for."""
+    """Wait until a process opens a file below this directory."""
     wait_until(lambda: has_open(pid, directory), f"process {pid} to open a file in {directory}")
 
 

@@ -1,4 +1,4 @@
-"""Runs runbooks as they stand in `docs/runbooks`, with the commands of this tree."""
+"""Run runbooks as they are in `docs/runbooks`, with the commands of this tree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Desk:
 
 @contextmanager
 def unchanged(directory: Path) -> Iterator[None]:
-    """What a plan must leave a directory."""
+    """Check that a directory is unchanged, as a plan must leave it."""
     before = read_tree(directory, ours=True)
     yield
     assert read_tree(directory, ours=True) == before

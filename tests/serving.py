@@ -1,4 +1,4 @@
-"""A `kafkatool serve` of its own for a test, and a bare client to ask it with."""
+"""A `kafkatool serve` for one test, and a bare client to query it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 90
 
 
 class Served:
-    """The command in a process of its own, on a free port; `summary` is what it says at its end."""
+    """The command in its own process, on a free port; `summary` is what it prints at the end."""
 
     def __init__(self, *words: str | Path, wrapper: tuple[str, ...] = ()) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
@@ -61,7 +61,7 @@ class Served:
         return RawClient(self.port)
 
     def stop(self) -> int:
-        """Ask it to end; its exit code."""
+        """Ask it to end; return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         assert self.process.stdout is not None
@@ -86,7 +86,7 @@ class Served:
 
 
 class RawClient:
-    """Requests as trees, answers as trees: nothing is retried, cached or hidden."""
+    """Requests and responses as trees: nothing is retried, cached or hidden."""
 
     def __init__(self, port: int, host: str = "127.0.0.1", sock: socket.socket | None = None) -> None:
         self.sock = sock or socket.create_connection((host, port), timeout=_ANSWER_SECONDS)
@@ -106,7 +106,7 @@ class RawClient:
         return answer
 
     def receive_frame(self) -> bytes:
-        """One frame; EOFError where the connection ends."""
+        """Return one frame; raise EOFError if the connection ends."""
         size = int.from_bytes(self._exactly(4), "big")
         return self._exactly(size)
 
@@ -131,7 +131,7 @@ class RawClient:
         version: int = 11,
         max_wait_ms: int = 0,
     ) -> dict[str, Any]:
-        """One partition's part of the answer."""
+        """Return one partition's part of the response."""
         most = max_bytes if partition_max_bytes is None else partition_max_bytes
         asked = {"partition": partition, "fetchOffset": offset, "partitionMaxBytes": most}
         answer = self.call(
@@ -179,7 +179,7 @@ class RawClient:
 
 @contextmanager
 def served(*words: str | Path) -> Iterator[Served]:
-    """A server that must end in order."""
+    """Run a server that must shut down cleanly."""
     with Served(*words) as running:
         yield running
         assert running.stop() == 0, running.stderr()

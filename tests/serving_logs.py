@@ -1,4 +1,4 @@
-"""Log directories to serve: large ones made quickly, closed in order like a broker's."""
+"""Log directories to serve: large ones made quickly, and cleanly closed like a broker's."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ INTERVAL = 4096
 
 
 def large_log_dir(directory: Path, topic: str, size: int, *, values: int = 100, batch: int = 16 << 10) -> int:
-    """One partition of one segment of about `size` bytes; returns the number of records.
+    """Write one partition with one segment of about `size` bytes; return the number of records.
 
-    Every batch is the same but for its offset, which no checksum covers.
+    All batches are the same except for the offset, which no checksum covers.
     """
     count = max(1, (batch - HEADER_SIZE) // (values + 12))
     first = write_batch(

@@ -1,4 +1,4 @@
-"""A short proof that an installed kafkatool works: on the sample it prints what the one of this tree does."""
+"""A quick check that an installed kafkatool works: on the sample it prints what this tree's does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Run = Callable[[list[str]], "subprocess.CompletedProcess[bytes]"]
 
 
 def assert_works(run: Run, directory: Path) -> None:
-    """`run` gets arguments, and runs kafkatool in the directory, which gets what there is to read."""
+    """Run kafkatool with `run`, which takes arguments, in a directory that gets the sample."""
     if not (directory / "fixtures").exists():
         prepare(directory)
         shutil.copytree(FIXTURES / "log", directory / "fixtures")

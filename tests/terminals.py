@@ -1,4 +1,4 @@
-"""A real terminal to run programs in: what is typed goes in, what would be seen comes out."""
+"""A real terminal to run programs in: typed text goes in, what is seen comes out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PATIENCE_S = 90.0
 
 
 def is_readable(fd: int, seconds: float) -> bool:
-    """Whether there is something to read, or an end, within so many seconds; of any descriptor."""
-    waiting = select.poll()  # select() knows the first 1,024 only
+    """Return whether any descriptor has something to read, or its end, within so many seconds."""
+    waiting = select.poll()  # select() handles the first 1,024 only
     waiting.register(fd, select.POLLIN)
     return bool(waiting.poll(seconds * 1000))
 
@@ -61,7 +61,7 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def read_until(self, wanted: bytes) -> bytes:
-        """What is seen until this is; fails if that takes too long, or if the program ends before."""
+        """Return what is seen up to this; fail if that takes too long, or if the program ends first."""
         end = time.monotonic() + _PATIENCE_S
         while wanted not in self.seen:
             if not self._read(end):
@@ -75,14 +75,14 @@ class Terminal:
         try:
             piece = os.read(self._fd, 1 << 16)
         except OSError as error:
-            if error.errno != errno.EIO:  # what Linux says where nobody has the other end any more
+            if error.errno != errno.EIO:  # Linux says so when the other end is closed
                 raise
             return False
         self.seen += piece
         return bool(piece)
 
     def wait(self) -> int:
-        """The exit code, as a shell tells it; everything that was written has been seen."""
+        """Return the exit code as a shell has it; all output has been read."""
         end = time.monotonic() + _PATIENCE_S
         while self._read(end):
             pass
@@ -93,12 +93,12 @@ class Terminal:
 
     @property
     def shows_cursor(self) -> bool:
-        """Whether it was not hidden, or is shown again."""
+        """Whether the cursor was not hidden, or is shown again."""
         return self.seen.rfind(b"\x1b[?25h") >= self.seen.rfind(b"\x1b[?25l")
 
     @property
     def lines(self) -> list[str]:
-        """What was seen, by lines, as they were written: a terminal adds a carriage return to each."""
+        """The lines seen, as written: a terminal adds a carriage return to each."""
         return self.seen.decode().replace("\r\n", "\n").splitlines()
 
     def __enter__(self) -> Terminal:

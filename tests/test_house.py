@@ -68,3 +68,60 @@ def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
         }
         for room in rooms:
             assert (PACKAGE / room.relative_to(ROOT / "tests")).is_dir(), room
+
+
+SCRATCH = {
+    "cli.py": "opens /dev/null",
+    "commands/dump_log/classic/pairs.py": "spills to a temporary file without a name",
+    "engine/bench/append.py": "measures what the disk does below `Files`",
+    "engine/bench/read.py": "hands a parameter to OpenSSL in a temporary file",
+    "engine/compaction/partition_run.py": "passes that are only counted write to a temporary directory",
+    "engine/plan/work_directory.py": "is removed with all that is in it at the end of the run",
+    "spark/packing.py": "the package for executors, in the directory of the session",
+    "spark/plan_files.py": "the plans of one query, in a temporary directory",
+    "spark/queries.py": "where the plans of one query are",
+    "spark/session.py": "the directory of a session, and the log of its JVM",
+}
+"""Modules outside of `engine/files` that make files for themselves, which no run finds again."""
+CHANGING = {
+    *("chmod", "chown", "ftruncate", "link", "makedirs", "mkdir", "mkfifo", "mknod", "pwrite", "remove"),
+    *(
+        "removedirs",
+        "removexattr",
+        "rename",
+        "renames",
+        "replace",
+        "rmdir",
+        "setxattr",
+        "symlink",
+        "truncate",
+    ),
+    *("unlink", "utime", "O_CREAT", "O_RDWR", "O_WRONLY"),
+    *("copy", "copy2", "copyfile", "copyfileobj", "copytree", "move", "rmtree"),
+}
+
+
+def changes_files(node: ast.AST) -> bool:
+    """Whether a piece of code can change files by itself."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = {alias.name for alias in node.names}
+        module = getattr(node, "module", None)
+        if module in ("os", "shutil"):
+            return bool(names & CHANGING)
+        return bool({module or "", *names} & {"pathlib", "tempfile"})
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.value.id in ("os", "shutil") and node.attr in CHANGING
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+        modes = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "mode")]
+        return any(not isinstance(mode, ast.Constant) or set("wax+") & set(str(mode.value)) for mode in modes)
+    return False
+
+
+def test_every_write_passes_the_door_to_the_disk() -> None:
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if PACKAGE / "engine" / "files" not in path.parents
+        and any(changes_files(node) for node in ast.walk(ast.parse(path.read_text())))
+    }
+    assert found == set(SCRATCH)

@@ -312,7 +312,7 @@ def test_an_upgrade_may_go_on_where_nothing_is_wrong(desk: Desk, crashed: Path, 
     with unchanged(crashed):
         ended = desk.run("before-an-upgrade", config)
     assert ended.exit_code == 0, ended.text
-    assert ended.text.endswith("a line a topic:\n")
+    assert ended.text.endswith("one per line:\n")
 
 
 def test_an_upgrade_waits_for_damage_zookeeper_and_old_formats(
@@ -320,7 +320,7 @@ def test_an_upgrade_waits_for_damage_zookeeper_and_old_formats(
 ) -> None:
     old = FIXTURES / "legacy" / "mixed" / "mixed-0" / "00000000000000000000.log"
     shutil.copy(old, crashed / "trimmed-0")
-    assert desk.run("before-an-upgrade", config).text.endswith("a line a topic:\ntrimmed\n")
+    assert desk.run("before-an-upgrade", config).text.endswith("one per line:\ntrimmed\n")
     config.write_text(config.read_text() + "zookeeper.connect=localhost:2181\n")
     flip(crashed / "compacted-0" / "00000000000000000000.log", 100, 4)
     ended = desk.run("before-an-upgrade", config)

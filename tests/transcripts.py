@@ -1,4 +1,4 @@
-"""Shell transcripts in Markdown: README, tour and `tests/commands/transcripts/` are run, lest they rot.
+"""Run shell transcripts in Markdown: README, tour and `tests/commands/transcripts/` must stay true.
 
 In a ```console block, `$ ` begins a command, and what follows is what it printed, stderr included. Commands
 run with bash, in a directory that holds `sample`, written by `examples/sample_log_dir.py`. Blocks that
@@ -28,7 +28,7 @@ BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 
 
 def transcripts() -> list[Path]:
-    """The files that hold any."""
+    """Return the files that hold any."""
     return [*PAGES, *sorted(PER_COMMAND.glob("*.md"))]
 
 
@@ -36,19 +36,19 @@ _PROGRAM = (sys.executable, "-m", "kafkatool")
 
 
 def prepare(directory: Path, program: Sequence[str | Path] = _PROGRAM) -> None:
-    """Make the directory that commands run in, with this program as `kafkatool`."""
+    """Prepare the directory that commands run in, with this program as `kafkatool`."""
     write_sample(directory / "sample")
     write_programs(directory, program)
 
 
 def write_sample(path: Path) -> None:
-    """The log directory of the examples."""
+    """Write the log directory of the examples."""
     script = ROOT / "examples" / "sample_log_dir.py"
     subprocess.run([sys.executable, script, path], env=environment(path.parent), check=True)
 
 
 def write_programs(directory: Path, program: Sequence[str | Path] = _PROGRAM) -> None:
-    """The commands of this tree, and the Python that runs them, where `environment` finds them."""
+    """Write wrappers for this tree's commands, and its Python, where `environment` finds them."""
     (directory / "bin").mkdir()
     for name, words in {"kafkatool": program, "python3": (sys.executable,)}.items():
         shim = directory / "bin" / name
@@ -57,7 +57,7 @@ def write_programs(directory: Path, program: Sequence[str | Path] = _PROGRAM) ->
 
 
 def replay(text: str, directory: Path, *, play: Play | None = None, on_spark: bool = False) -> str:
-    """The same text with what its commands print now; blocks of the other kind stay as they are."""
+    """Return the text with what its commands print now; blocks of the other kind are unchanged."""
     how = play or _play
 
     def replayed(block: re.Match[str]) -> str:
@@ -71,12 +71,12 @@ def needs_spark(block: str) -> bool:
 
 
 def commands(text: str) -> list[str]:
-    """The commands of all blocks."""
+    """Return the commands of all blocks."""
     return [line[2:] for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith("$ ")]
 
 
 def mask(text: str) -> str:
-    """The text without what depends on the disk and the page cache: what files take of them, what is free."""
+    """Return the text without what depends on the disk and the page cache: allocated and free sizes."""
     text = re.sub(r'(allocated":|bytes_free":)\d+', r"\1N", text)
     text = re.sub(r", [\d.]+[BKMGTP] free;", ", N free;", text)
     text = re.sub(r'((resident|dirty|writeback|evicted)_(pages|size)":)\d+', r"\1N", text)
@@ -88,7 +88,7 @@ def mask(text: str) -> str:
 def _play(block: str, directory: Path) -> Iterator[str]:
     last_code = 0
     for command in commands(f"```console\n{block}```\n"):
-        # A shell for each command; `$?` is handed on so that `echo $?` says what it would.
+        # One shell per command; `$?` is passed on so that `echo $?` works.
         done = subprocess.run(
             ["bash", "-c", f"(exit {last_code})\n{command}"],
             cwd=directory,
@@ -102,13 +102,13 @@ def _play(block: str, directory: Path) -> Iterator[str]:
 
 
 def without_chance(text: str, directory: Path) -> str:
-    """What was printed, as it would be in another directory and by a run with another id."""
+    """Return the output as it would be in another directory and in a run with another id."""
     text = re.sub(r"(?<=\.kafkatool-)[0-9a-f]{12}\b", "4be1f07a92c3", text)
     return text.replace(str(directory.resolve()), "/path/to")
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """What commands run with, and nothing of what the tests run with."""
+    """Return the environment of commands, without that of the tests."""
     return {
         "PATH": f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -118,7 +118,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 def _mask_columns(lines: list[str]) -> Iterator[str]:
-    """Blank the cells below ALLOCATED and LEFTOVERS, which are flush right, until the table ends."""
+    """Blank the cells below ALLOCATED and LEFTOVERS, which are right-aligned, until the table ends."""
     spans: list[tuple[int, int]] = []
     for line in lines:
         if found := [match.span() for match in re.finditer(_OF_THE_DISK, line)]:
@@ -137,7 +137,7 @@ def main() -> None:
         for path in transcripts():
             before = path.read_text()
             after = replay(replay(before, Path(name)), Path(name), on_spark=True)
-            if mask(after) != mask(before):  # another machine has other free space, and nothing to tell by it
+            if mask(after) != mask(before):  # other machines only differ in free space
                 path.write_text(after)
         from tests.library_examples import LIBRARY
         from tests.library_examples import replay as replay_library

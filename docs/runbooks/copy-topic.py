@@ -7,12 +7,12 @@
     copy-topic.py 127.0.0.1:9099 broker:9092 orders --apply                    copy it
     copy-topic.py 127.0.0.1:9099 broker:9092 orders=orders-restored --apply    under a new name
 
-Copies what is committed, up to the end. The topics must exist at TO, with as many partitions, for somebody
-has to choose their settings; and they must be empty, for nobody could tell the copy from what was there, and
-a second run would append everything again. Without --apply nothing is written.
+Copies all committed records, up to the end. The topics must exist at TO, with as many partitions, because
+somebody has to choose their settings. They must be empty, because nobody could tell the copy from what was
+there, and a second run would append everything again. Without --apply nothing is written.
 
 Exit codes: 0 everything was copied and acknowledged; 3 it was not, or cannot be; 4 there is something to
---apply, or there was more, behind a transaction that never ended; 5 a topic at TO is not empty. Needs
+--apply, or there are more records after a transaction that never ended; 5 a topic at TO is not empty. Needs
 confluent-kafka.
 """
 
@@ -37,10 +37,10 @@ READING = {
     "check.crcs": True,
 }
 COSTS = """What it costs: offsets are new, so what consumer groups have committed does not fit the copy, and
-they begin anew, by time (kafka-consumer-groups.sh --reset-offsets --to-datetime); what was committed in
-transactions comes as plain records, one by one, and aborted records do not come; producers start without
-their sequences; a topic with LogAppendTime gives every record the time of the copy. Where retention.ms is
-shorter than records are old, the next check deletes them."""
+they start again, by time (kafka-consumer-groups.sh --reset-offsets --to-datetime). Records of committed
+transactions become plain records, and aborted records are not copied. Producers start without their
+sequences. A topic with LogAppendTime gives every record the time of the copy. If records are older than
+retention.ms of the topic, the next check deletes them."""
 
 
 def main():
@@ -73,7 +73,7 @@ def copy_all(consumer, target, names, places):
 
 
 def partitions(consumer, topic):
-    """The partitions of a topic. All topics are asked for: one that is asked for by name might be created."""
+    """Return the partitions of a topic. Asks for all topics: asking for one by name might create it."""
     known = consumer.list_topics(timeout=WAIT_SECONDS).topics.get(topic)
     if known is None or known.error:
         fail(f"{topic}: {known.error if known else 'there is no such topic'}")
@@ -81,7 +81,7 @@ def partitions(consumer, topic):
 
 
 def refuse_what_is_not_empty(target, names, places):
-    """All targets before the first record is written: half of a copy is worse than none."""
+    """Check all targets before the first record is written: half of a copy is worse than none."""
     consumer = Consumer({"bootstrap.servers": target, **READING})
     for topic, name in names.items():
         known = partitions(consumer, name)
@@ -92,7 +92,7 @@ def refuse_what_is_not_empty(target, names, places):
             if end > start:
                 count = 1 + max(*places[topic], len(known) - 1)
                 fail(
-                    f"{name}-{number}: is not empty at {target}, it has offsets {start} to {end - 1}. "
+                    f"{name}-{number}: is not empty at {target}: it has offsets {start} to {end - 1}. "
                     f"Nothing was copied. Create a new topic, and copy {topic} to it:\n"
                     f"    kafka-topics.sh --bootstrap-server {target} --create --topic {topic}-restored "
                     f"--partitions {count} --config retention.ms=-1\n"
@@ -110,32 +110,32 @@ def show(consumer, target, names, places):
             to = f"{names[topic]}-{number} at {target}"
             print(f"{topic}-{number}: up to {end - start} records, of offsets {start} to {end}, to {to}")
     print(COSTS)
-    print("Nothing was copied; --apply does it. Let nobody else write to the topics meanwhile.")
+    print("Nothing was copied; --apply does it. Nobody else may write to the topics during the copy.")
 
 
 def copy(consumer, producer, partition, target):
-    """One partition: how many records were sent, how many refused, how many offsets lie behind the last."""
+    """Copy one partition; return the numbers of records sent and refused, and of offsets after the last."""
     name = f"{partition.topic}-{partition.partition}"
     copied, refused = 0, []
     consumer.assign([partition])
     while True:
         message = consumer.poll(WAIT_SECONDS)
         if message is None:
-            fail(f"{name}: nothing for {WAIT_SECONDS} s, behind {copied} records")
+            fail(f"{name}: nothing for {WAIT_SECONDS} s, after {copied} records")
         elif not message.error():
             send(producer, target, message, refused)
             copied += 1
         elif message.error().code() == KafkaError._PARTITION_EOF:
             break
         else:
-            fail(f"{name}: {message.error()}, behind {copied} records")
+            fail(f"{name}: {message.error()}, after {copied} records")
     producer.flush()
     _start, end = consumer.get_watermark_offsets(partition, cached=True)
     return copied, len(refused), end - message.offset()
 
 
 def send(producer, target, message, refused):
-    """One record as it was; where the queue is full, wait."""
+    """Send one record as it was; wait while the queue is full."""
     kind, time_ms = message.timestamp()
     record = {
         "partition": message.partition(),

@@ -1,40 +1,41 @@
 #!/bin/sh
-# A broker complains of an index, or starts and reads the wrong place
+# A broker reports a corrupt index, or starts and reads the wrong place
 #
 # Usage: corrupt-index.sh PARTITION KEPT [--apply [--offline]]
 #
-#   PARTITION  the partition directory, say /var/lib/kafka/data/orders-0
+#   PARTITION  the partition directory, for example /var/lib/kafka/data/orders-0
 #   KEPT       a directory for the originals, on any volume, outside of every log directory
 #
-# Symptoms: the broker's log says "Found a corrupted index file" or "Corrupt index found"; a start takes very
-# long because segments are scanned for the sake of their indexes; consumers that look for a time or an old
-# offset get errors or wait in vain, while those at the end of the log are well.
+# Symptoms: the broker's log says "Found a corrupted index file" or "Corrupt index found"; a start takes very long
+# because segments are scanned to rebuild their indexes; consumers that look for a time or an old offset get
+# errors or wait forever, while those at the end of the log are fine.
 #
-# What it means: .index, .timeindex and .txnindex only say where in the .log to look. All of them can be made
-# again from the log, so nothing is lost. But a broker trusts them: after a clean shutdown it reads none of
-# them until somebody asks, and then a wrong entry leads it into the middle of a batch.
+# What it means: .index, .timeindex and .txnindex only say where in the .log to look. All of them can be rebuilt
+# from the log, so nothing is lost. But a broker trusts them: after a clean shutdown it does not compare them with
+# the log, and a wrong entry leads a reader into the middle of a batch.
 #
-# Without --apply nothing is changed, and the broker may run. With --apply it must be stopped; if it is not,
-# this ends with exit code 5. Add --offline where it asks for it: no other host uses this directory, I know.
+# Without --apply nothing is changed, and the broker may run. With --apply the broker must be stopped; if it is
+# not, this ends with exit code 5. Add --offline if exit code 5 asks for it: it confirms that no broker on any
+# host uses this directory.
 #
-# Call somebody: if step 1 tells of severity `loss`, the log itself is damaged. Then it is crc-errors-*.sh that
-# you want, and indexes come later.
+# Call somebody: if step 1 shows severity `loss`. Then the log itself is damaged: use one of crc-errors-*.sh first,
+# and come back for the indexes later.
 
 set -eu
 [ $# -ge 2 ] || { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
 partition=$1 kept=$2
 shift 2
-# Findings are what we came for; any other exit code ends this.
+# Exit code 4 (findings) is expected here; any other failure ends this.
 found() { [ "$1" -eq 4 ] || exit "$1"; }
 
-echo "1. What is wrong: the log, or only what points into it?"
+echo "1. What is wrong: the log, or only its indexes?"
 kafkatool verify -v "$partition" || found $?
 
-# An index that a broker wrote after a restart has other entries than one made in one go. Such a one is left
-# alone: what is listed is missing, or says something that the log does not.
-echo "2. Which files are made anew${1:+, and were}:"
+# After restarts, a broker's index has other entries than one rebuilt in one go. Both are right, so it is not
+# listed: listed are indexes that are missing or contradict the log.
+echo "2. Which files are rebuilt${1:+, and were}:"
 kafkatool rebuild-index "$@" --backup-dir "$kept" "$partition"
 
-# The exit code of this last look is that of the runbook: 0, or 4 where something is left to do.
-echo "3. And now?"
+# The exit code of this check is that of the runbook: 0, or 4 if something is left to do.
+echo "3. Is everything right now?"
 kafkatool verify "$partition"

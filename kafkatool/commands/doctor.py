@@ -33,9 +33,9 @@ EPILOG = epilog(
     {
         "kafkatool doctor /etc/kafka/server.properties": "a broker, with all its log directories together",
         "kafkatool doctor --user kafka /var/lib/kafka/data": "one log directory, for the user kafka",
-        "kafkatool doctor --quick server.properties": "at once, without the scan of what was not flushed",
+        "kafkatool doctor --quick server.properties": "quickly, without scanning what was not flushed",
         "kafkatool doctor --elsewhere --nofile 100000 /mnt/copy": "a disk that was brought to another host",
-        "kafkatool doctor --format ndjson DIR | jq -r '.verdict // empty'": "one word",
+        "kafkatool doctor --format ndjson DIR | jq -r '.verdict // empty'": "only the verdict",
     },
     4,
 )
@@ -43,7 +43,9 @@ EPILOG = epilog(
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions(CommonOptions):
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Every finding, notes too.")] = False
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every finding, including notes.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ class HostOptions:
             "--user",
             metavar="USER",
             show_default=False,
-            help="Whom the broker runs as, by name or number; by default the owner of the log directory.",
+            help="User that the broker runs as, by name or number. By default the owner of the log "
+            "directory.",
         ),
     ] = None
     elsewhere: Annotated[
         bool,
         typer.Option(
-            "--elsewhere", help="This is not the broker's host: leave out user, limits, volumes and speed."
+            "--elsewhere", help="This is not the broker's host: do not check user, limits, volumes and speed."
         ),
     ] = False
     nofile: Annotated[
@@ -72,7 +75,7 @@ class HostOptions:
             metavar="N",
             min=1,
             show_default=False,
-            help="The broker's limit of open files; by default a running broker's, or that of this shell.",
+            help="The broker's limit of open files. By default that of the running broker, or of this shell.",
         ),
     ] = None
     max_map_count: Annotated[
@@ -82,7 +85,7 @@ class HostOptions:
             metavar="N",
             min=1,
             show_default=False,
-            help="vm.max_map_count of the broker's host; by default that of this one.",
+            help="vm.max_map_count of the broker's host. By default that of this host.",
         ),
     ] = None
 
@@ -93,7 +96,7 @@ def doctor(
     *,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Scan nothing: what a start would cut of the logs is then not known."),
+        typer.Option("--quick", help="Do not scan logs. It is then not known what a start would truncate."),
     ] = False,
     sample: SampleOpt = None,
     fmt: FormatOpt = Format.table,
@@ -101,14 +104,14 @@ def doctor(
     fail_on: FailOnOpt = "degraded",
     common: DoctorOptions,
 ) -> None:
-    """Tell whether a broker will start on its directories, what it would lose, and what to do about it.
+    """Check whether a broker will start, what it would lose, and what to do about it.
 
-    A broker, not a directory: server.properties stands for all its log directories and the metadata log. The
-    next start is followed through all of them, as `recover` does it; and besides: ids, checkpoints, unknown
-    directories, partitions about to become stray, what the broker's user may not open, open files and memory
-    maps against the host's limits, free space, mounts, and a sample of all logs. The verdict is one of:
-    starts, starts and loses offsets, starts without a directory, starts but serves nothing, will not start;
-    or that a broker is running there. Nothing is changed.
+    Looks at a whole broker: server.properties stands for all its log directories and the metadata log. The
+    next start is simulated for all of them, as `recover` does it. Also checked: ids, checkpoints, unknown
+    directories, partitions that will become stray, files that the broker's user cannot open, open files and
+    memory maps against the host's limits, free space, mounts, and a sample of all logs. The verdict is one
+    of: starts, starts and loses offsets, starts without a directory, starts but serves nothing, will not
+    start; or that a broker is running there. Nothing is changed.
     """
     least = severity(fail_on)
     speak, guest = common.talk(), common.guest()

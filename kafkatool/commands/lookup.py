@@ -77,11 +77,11 @@ def lookup(
             "--time",
             metavar="TIME",
             show_default=False,
-            help="Find the first record at or after: epoch ms, @EPOCH_MS, ISO 8601, now-2h.",
+            help="Find the first record at or after this time: epoch ms, @EPOCH_MS, ISO 8601, now-2h.",
         ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show every step, and what reading everything would say.")
+        bool, typer.Option("--explain", help="Show every step, and what a full scan would find.")
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
@@ -90,10 +90,10 @@ def lookup(
 ) -> None:
     """Find an offset or a time in a partition as a broker does, through its indexes.
 
-    The answer is the batch that a fetch begins with and the first record that was meant. A broker answers a
-    time with the first match in the first segment whose greatest timestamp reaches it; timestamps out of
-    order can hide earlier ones from it, which --explain shows. Damage on the way is told: a broker does not
-    look at checksums here, and what stands behind a broken length it does not find.
+    The answer is the batch that a fetch would start with, and the first record asked for. For a time a broker
+    takes the first match in the first segment whose greatest timestamp reaches it; timestamps out of order
+    can hide earlier matches from it, which --explain shows. Damage on the way is reported: a broker checks no
+    checksums here, and does not find what follows a broken length.
     """
     if (offset is None) == (time is None):
         raise UsageError("lookup needs one of --offset and --time")

@@ -29,7 +29,9 @@ EPILOG = epilog(
         "kafkatool ls --topics --sort size server.properties": "the topics of a broker, the largest first",
         "kafkatool ls --segments /var/lib/kafka/data/orders-0": "the segments of one partition",
         "kafkatool ls --space /var/lib/kafka/data": "where the space of the disk went",
-        "kafkatool ls --format ndjson --state stray DIR | jq -r '.directory // empty'": "without an owner",
+        "kafkatool ls --format ndjson --state stray DIR | jq -r '.directory // empty'": (
+            "partitions without an owner (stray)"
+        ),
     }
 )
 
@@ -45,12 +47,14 @@ class Sort(StrEnum):
 def ls(
     where: FileOptions,
     *,
-    topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False,
-    partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition (default).")] = False,
-    segments: Annotated[bool, typer.Option("--segments", help="One row a segment.")] = False,
-    files: Annotated[bool, typer.Option("--files", help="One row a file.")] = False,
+    topics: Annotated[bool, typer.Option("--topics", help="One row per topic.")] = False,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="One row per partition (default).")
+    ] = False,
+    segments: Annotated[bool, typer.Option("--segments", help="One row per segment.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="One row per file.")] = False,
     space: Annotated[
-        bool, typer.Option("--space", help="Where the space of the file systems went, inodes too.")
+        bool, typer.Option("--space", help="Show where the space of the file systems went, inodes too.")
     ] = False,
     state: Annotated[
         list[str] | None,
@@ -62,19 +66,19 @@ def ls(
         ),
     ] = None,
     sort: Annotated[
-        Sort, typer.Option("--sort", help="Order; size, allocated and time begin with the greatest.")
+        Sort, typer.Option("--sort", help="Sort order. size, allocated and time list the greatest first.")
     ] = Sort.name,
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     limit: LimitOpt = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     common: CommonOptions,
 ) -> None:
-    """List topics, partitions, segments and files, with offset and time ranges and sizes.
+    """List topics, partitions, segments and files with their offset and time ranges and sizes.
 
-    SIZE is what a file claims, ALLOCATED what it takes on the disk: preallocated indexes are sparse.
-    Deleted, stray and future partitions and leftovers of cleaning are listed and counted like all others.
-    Nothing is changed, and the page cache is left as it was.
+    SIZE is the length of the files, ALLOCATED what they take on the disk: preallocated indexes are sparse.
+    Deleted, stray and future partitions and leftovers of the log cleaner are listed and counted like all
+    others. Nothing is changed, and the page cache is left as it was.
     """
     from kafkatool.format.kinds import ALL
 

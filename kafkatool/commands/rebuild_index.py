@@ -31,10 +31,16 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool rebuild-index /var/lib/kafka/data/orders-0": "what is wrong or missing, and the plan",
-        "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": "do it; originals are kept beside",
-        "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": "a broker that is down",
-        "kafkatool rebuild-index --undo <JOURNAL> --apply": "go back",
+        "kafkatool rebuild-index /var/lib/kafka/data/orders-0": (
+            "what is wrong or missing, and the plan to rebuild it"
+        ),
+        "kafkatool rebuild-index --apply /var/lib/kafka/data/orders-0": (
+            "rebuild; originals are kept beside the files"
+        ),
+        "kafkatool rebuild-index --apply --backup-dir /mnt/kept server.properties": (
+            "all directories of a broker that is down"
+        ),
+        "kafkatool rebuild-index --undo <JOURNAL> --apply": "undo it",
     },
     4,
     5,
@@ -47,7 +53,9 @@ def rebuild_index(
     *,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Write anew what is right but not the same, good snapshots too."),
+        typer.Option(
+            "--force", help="Also rewrite files that are correct but not identical, including good snapshots."
+        ),
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
@@ -56,12 +64,12 @@ def rebuild_index(
     config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
-    """Make .index, .timeindex, .txnindex and producer snapshots from the log, where they are not right.
+    """Rebuild .index, .timeindex, .txnindex and producer snapshots that do not match the log.
 
-    Shows every file that is missing or not what the log says: WRONG entries that the log does not bear out,
-    MISSING ones that it calls for. Entries that are all right and dense enough are left alone, as a restarted
-    broker writes them. A snapshot whose checksum is right is believed, and is where the producers of the next
-    segments are counted from. The log itself is never changed: see recover for that.
+    Shows every file that is missing or does not match the log: WRONG counts entries that the log contradicts,
+    MISSING those that it needs. Files whose entries are all correct and dense enough are kept, as a restarted
+    broker keeps them. A snapshot with a correct checksum is trusted, and producers of later segments are
+    counted from it. The log itself is never changed; see recover for that.
     """
     from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, now_ms
     from kafkatool.engine.cluster.topic_settings import read_numbers

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafka-topics.sh --bootstrap-server <HOST:PORT> --describe > cluster.txt": "first: the picture",
-        "kafkatool set-aside --describe cluster.txt --move-to /aside DIR/orders-0": "or why not",
-        "kafkatool set-aside --metadata /controller --move-to /aside --apply DIR/t-0": (
-            "do it, by the disk of a controller"
+        "kafka-topics.sh --bootstrap-server <HOST:PORT> --describe > cluster.txt": (
+            "first: describe the cluster"
         ),
-        "kafkatool set-aside --undo <JOURNAL> --backup-dir /aside --apply": "go back",
+        "kafkatool set-aside --describe cluster.txt --move-to /aside DIR/orders-0": (
+            "then: the plan, or why it is refused"
+        ),
+        "kafkatool set-aside --metadata /controller --move-to /aside --apply DIR/t-0": (
+            "apply it, judged by a controller's disk"
+        ),
+        "kafkatool set-aside --undo <JOURNAL> --backup-dir /aside --apply": "undo it",
     },
     5,
 )
@@ -44,7 +48,10 @@ def set_aside(
     move_to: Annotated[
         str | None,
         typer.Option(
-            "--move-to", metavar="DIR", show_default=False, help="Where the partitions go, on any volume."
+            "--move-to",
+            metavar="DIR",
+            show_default=False,
+            help="Directory to move the partitions to, on any volume.",
         ),
     ] = None,
     describe: Annotated[
@@ -53,7 +60,7 @@ def set_aside(
             "--describe",
             metavar="FILE",
             show_default=False,
-            help="What kafka-topics.sh --describe prints now that the broker is down; - is standard input.",
+            help="Output of kafka-topics.sh --describe, taken while the broker is down; - is standard input.",
         ),
     ] = None,
     metadata: Annotated[
@@ -62,7 +69,8 @@ def set_aside(
             "--metadata",
             metavar="PATH",
             show_default=False,
-            help="Instead of --describe: the metadata log of a controller that went on without the broker.",
+            help="Instead of --describe: the metadata log of a controller that kept running without the "
+            "broker.",
         ),
     ] = None,
     second_copy: Annotated[
@@ -71,29 +79,29 @@ def set_aside(
             "--second-copy",
             metavar="DIR",
             show_default=False,
-            help="Another copy of the partition in a log directory of the same broker, which stays: "
-            "it must have every batch, and the rest of the cluster is not asked.",
+            help="Another copy of the partition, in a log directory of the same broker. It stays and must "
+            "have every batch; the rest of the cluster is not considered.",
         ),
     ] = None,
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="Do it although acknowledged records may be lost."),
+        typer.Option("--accept-loss", help="Proceed even if acknowledged records may be lost."),
     ] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     common: CommonOptions,
 ) -> None:
-    """Take partitions out of the log directory of a broker that is down: at its start it fetches them again.
+    """Move partitions out of the log directory of a stopped broker, so that it fetches them again.
 
-    The mark of a clean shutdown is removed too: with it the broker would count as whole and could be elected
-    with an empty log. That changes how the cluster sees all partitions of the broker, so all of them are
-    judged, by a picture of the cluster taken after the broker stopped: the text of kafka-topics.sh
-    --describe, or the disk of a controller. It is refused where acknowledged records could be lost;
-    --accept-loss does it all the same, after saying what is at stake. The metadata of the cluster is never
-    set aside.
+    The mark of a clean shutdown is removed too: with it the broker would count as complete and could be
+    elected with an empty log. That changes how the cluster sees all partitions of the broker, so all of them
+    are judged, from a description of the cluster taken after the broker stopped: the output of
+    kafka-topics.sh --describe, or the disk of a controller. The command refuses if acknowledged records could
+    be lost; --accept-loss proceeds after saying what is at stake. The metadata of the cluster is never set
+    aside.
 
     A broker that has a partition twice does not start. Name the copy that stays with --second-copy: the other
-    one goes if every batch of it is there too.
+    one is moved if the copy that stays has every batch of it.
     """
     speak = common.talk()
     if plan.undo_instead(where, "set-aside", speak, fmt, move_to):

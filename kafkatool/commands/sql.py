@@ -73,49 +73,46 @@ def sql(
         typer.Argument(
             metavar="QUERY",
             show_default=False,
-            help="Spark's SQL over the views records, batches and segments; utf8(bytes) and "
-            "json(bytes, 'a.b') read keys and values.",
+            help="Spark SQL over the views records, batches and segments. utf8(bytes) and json(bytes, "
+            "'a.b') decode keys and values.",
         ),
     ],
     where: LabelledPaths,
     show_all: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Every record of the log, not only what a consumer of committed ones gets."
-        ),
+        typer.Option("--all", help="Every record of the log, not only what a read_committed consumer gets."),
     ] = False,
     output: Annotated[
         str | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", show_default=False, help="Where --format parquet writes."
+            "-o", "--output", metavar="DIR", show_default=False, help="Directory for --format parquet."
         ),
     ] = None,
     unsafe_sql: Annotated[
         bool,
         typer.Option(
             "--unsafe-sql",
-            help="Run whatever Spark can run: a query may then start programs, and read, write or delete any "
+            help="Run anything Spark can run. A query may then start programs and read, write or delete any "
             "file that you may.",
         ),
     ] = False,
     spark: MasterOpt = EMBEDDED,
     conf: ConfOpt = None,
-    fmt: Annotated[SqlFormat, typer.Option("--format", help="How the result is written.")] = SqlFormat.table,
+    fmt: Annotated[SqlFormat, typer.Option("--format", help="Output format.")] = SqlFormat.table,
     how: BytesOpt = BytesFormat.utf8,
     raw: RawOpt = False,
     common: CommonOptions,
 ) -> None:
-    """Ask any log directory with SQL, on Spark: embedded, or on a cluster.
+    """Query log directories with SQL, on an embedded Spark or on a cluster.
 
-    records has what `cat` shows: root, topic, partition, segment, offset, timestamp, key, value, headers
-    and more; batches has every batch header, and a row with an error where there is damage; segments
-    has a row a segment. Filters on topic, partition, offset and timestamp spare the reading of what they rule
+    The view records has what `cat` shows: root, topic, partition, segment, offset, timestamp, key, value,
+    headers and more. batches has every batch header, and a row with an error where there is damage. segments
+    has one row per segment. Filters on topic, partition, offset and timestamp skip reading what they rule
     out, and columns that the query does not name are not decoded.
 
-    Only questions to these views are asked, with functions that only compute. A query that would run a
-    program, read another file or write is refused before anything of it runs, unless --unsafe-sql allows it.
-    Where a log is damaged the answer is that of the rest, stderr says how much damage there is, and the exit
-    code is 4.
+    Only queries to these views with functions that only compute are allowed. A query that would run a
+    program, read another file or write is refused before any of it runs, unless --unsafe-sql is given. If a
+    log is damaged, the answer covers the rest, stderr says how much damage there is, and the exit code is 4.
     """
     if (fmt is SqlFormat.parquet) != (output is not None):
         raise UsageError(

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 EPILOG = epilog(
     {
         "kafkatool verify /var/lib/kafka/data": "everything in a log directory, on all cores",
-        "kafkatool verify -v --deep orders-0": "one partition, down to its records, every finding",
+        "kafkatool verify -v --deep orders-0": "every finding of one partition, including its records",
         "kafkatool verify --state /var/lib/scrub.json --max-rate 50M server.properties": (
-            "a nightly check that reads what is new, and the rest in turn"
+            "a nightly check that reads new data, and the rest in turn"
         ),
         "kafkatool verify --sample 5% --fail-on loss /var/lib/kafka/data": "a quick look at a large disk",
         "kafkatool verify --spark spark://head:7077 /mnt/brokers/*/data": "many brokers' disks, on a cluster",
-        "kafkatool verify --format ndjson DIR | jq 'select(.severity == \"loss\")'": "what is lost",
+        "kafkatool verify --format ndjson DIR | jq 'select(.severity == \"loss\")'": "only what is lost",
     },
     4,
     5,
@@ -52,7 +52,10 @@ EPILOG = epilog(
 @dataclass(frozen=True, slots=True)
 class VerifyOptions(CommonOptions):
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Every finding, notes too, instead of a line a partition.")
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Show every finding, including notes, instead of one line per partition."
+        ),
     ] = False
 
 
@@ -69,8 +72,8 @@ def verify(
             "--state",
             metavar="FILE",
             show_default=False,
-            help="Remember in FILE what was found good, and when; skip closed segments that have not changed "
-            "since, but for those that are due to be read again.",
+            help="Remember in FILE what was found good, and when. Closed segments that have not changed "
+            "since are skipped until they are due to be read again.",
         ),
     ] = None,
     rechecking: RecheckOptions,
@@ -81,11 +84,12 @@ def verify(
     where_to_run: SparkOptions,
     common: VerifyOptions,
 ) -> None:
-    """Check every batch and every side file against each other; exit 4 if something is wrong.
+    """Check every batch, and every other file against the logs; exit 4 if something is wrong.
 
-    Lengths, checksums, offsets and leader epochs of every batch; indexes, snapshots, checkpoints and topic
-    ids against the logs and the cluster's metadata. One line a damaged partition tells the offsets lost and
-    what to do. Nothing is changed, and a running broker is not disturbed: what it still writes is noted.
+    Checks lengths, checksums, offsets and leader epochs of every batch; and indexes, snapshots, checkpoints
+    and topic ids against the logs and the cluster's metadata. Each damaged partition gets one line with the
+    offsets lost and what to do. Nothing is changed and a running broker is not disturbed; what it is still
+    writing is only noted.
     """
     from kafkatool.engine.verify.verification import Verification, VerifyRequest
 

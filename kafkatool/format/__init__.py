@@ -1,1 +1,1 @@
-"""Bytes to values and back. No paths, files, clocks or sockets here."""
+"""Convert bytes to values and back. No paths, files, clocks or sockets here."""

@@ -29,7 +29,7 @@ from kafkatool.format.primitives import Buffer
 
 HEADER = Struct(
     ">q"  # base_offset
-    "i"  # batch_length: bytes behind this field
+    "i"  # batch_length: bytes after this field
     "i"  # partition_leader_epoch
     "b"  # magic
     "I"  # crc
@@ -45,7 +45,7 @@ HEADER = Struct(
 HEADER_SIZE = 61
 assert HEADER.size == HEADER_SIZE
 
-LOG_OVERHEAD = 12  # base offset and length: in front of every entry of every magic
+LOG_OVERHEAD = 12  # base offset and length: at the start of every entry of every magic
 MAGIC_POSITION = 16
 CRC_START = 21
 
@@ -62,7 +62,7 @@ MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
 class Codec(IntEnum):
-    """Compression, by the number in the attributes. 5 to 7 are nobody's."""
+    """Compression codec, by its number in the attributes. 5 to 7 are not assigned."""
 
     NONE = 0
     GZIP = 1
@@ -79,7 +79,7 @@ CODEC_LABELS: tuple[str | None, ...] = ("none", "gzip", "snappy", "lz4", "zstd",
 
 
 class TimestampType(Enum):
-    """Whose clock the timestamps come from, by the name Kafka prints."""
+    """The clock that timestamps come from, by the name Kafka prints."""
 
     NONE = "NoTimestampType"
     CREATE = "CreateTime"
@@ -103,7 +103,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole entry."""
+        """Size of the whole entry in bytes."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
@@ -150,14 +150,14 @@ def write_header(header: BatchHeader) -> bytes:
 
 
 def is_valid(data: Buffer) -> bool:
-    """Whether the bytes of one whole batch match their checksum; nothing else is judged."""
+    """Return whether one whole batch matches its checksum; nothing else is checked."""
     if len(data) < HEADER_SIZE:
         return False
     return crc32c(memoryview(data)[CRC_START:]) == int.from_bytes(data[17:21], "big")
 
 
 def seal(header: BatchHeader, body: bytes) -> bytes:
-    """The bytes of a batch with this header and body; length and CRC are computed, not taken over."""
+    """Return the bytes of a batch with this header and body; length and CRC are computed."""
     header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(body), crc=0)
     raw = bytearray(write_header(header) + body)
     raw[17:21] = crc32c(memoryview(raw)[CRC_START:]).to_bytes(4, "big")
@@ -165,31 +165,31 @@ def seal(header: BatchHeader, body: bytes) -> bytes:
 
 
 def wrap_int32(value: int) -> int:
-    """The number Java's int arithmetic would leave."""
+    """Return what Java's int arithmetic would give."""
     return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
 def wrap_int64(value: int) -> int:
-    """The number Java's long arithmetic would leave."""
+    """Return what Java's long arithmetic would give."""
     return (value + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Add within the circle of sequences, 0 to 2^31 - 1."""
+    """Add to a sequence number, wrapping around after 2^31 - 1."""
     if sequence > wrap_int32(MAX_INT32 - increment):
         return wrap_int32(increment - (MAX_INT32 - sequence) - 1)
     return wrap_int32(sequence + increment)
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Subtract within the circle of sequences, 0 to 2^31 - 1."""
+    """Subtract from a sequence number, wrapping around below 0."""
     if sequence < decrement:
         return wrap_int32(MAX_INT32 - (decrement - sequence) + 1)
     return wrap_int32(sequence - decrement)
 
 
 class NewRecord(NamedTuple):
-    """A record to be written; offsets are given by its batch."""
+    """A record to write; its batch assigns the offset."""
 
     key: bytes | None
     value: bytes | None

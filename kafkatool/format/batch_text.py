@@ -1,4 +1,4 @@
-"""The lines that kafka-dump-log prints for a batch of magic 2 and for its records."""
+"""Format a batch of magic 2 and its records as kafka-dump-log does."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _shared: dict[tuple[int, int, int, int], tuple[str, str, str]] = {}
 
 
 def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
-    """The line of one batch, without its line end."""
+    """Return the line for one batch, without a line end."""
     base, length, epoch, magic, crc, attributes, delta, _, max_time, pid, pepoch, seq, count = header
     if attributes & DELETE_HORIZON_MASK or magic != 2 or delta < 0:
         return _unusual_line(header, position, is_valid)
-    # Neighbours share most of their numbers: what is the same is formatted once.
+    # Neighbours share most of their numbers: format the shared ones once.
     shared = _shared.get((pid, pepoch, epoch, attributes))
     if shared is None:
         shared = _shared_texts(pid, pepoch, epoch, attributes)
@@ -36,7 +36,7 @@ def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
 
 
 def record_line(header: BatchHeader, record: Record) -> str:
-    """What is printed of a record besides its contents."""
+    """Return the line for a record, without its key and value."""
     keys = ",".join(java_utf8(key) for key, _ in record.headers)
     return (
         f"| offset: {record.offset} {header.timestamp_type.value}: {record.timestamp_ms}"
@@ -46,7 +46,7 @@ def record_line(header: BatchHeader, record: Record) -> str:
 
 
 def codec_text(attributes: int) -> str:
-    """Kafka throws for 5 to 7; the number is all that can be said."""
+    """Return the codec's name; for 5 to 7, where Kafka throws, the number."""
     return CODEC_LABELS[attributes & CODEC_MASK] or f"unknown({attributes & CODEC_MASK})"
 
 

@@ -1,11 +1,11 @@
-"""Many batches at once as numpy columns: the bulk decoder.
+"""Decode many batches at once into numpy columns.
 
-    BatchColumns    a row a batch: the fields of its header, and its position
-    RecordColumns   a row a record: offset, time and so on, and where key, value and headers lie in `data`
+    BatchColumns    one row per batch: the fields of its header, and its position
+    RecordColumns   one row per record: offset, time and so on; where key, value and headers lie in `data`
 
-Bytes stay where they are: a column holds starts and sizes (-1: null). Records of compressed batches are
-inflated into an arena that is used again and again, so columns are good only until the next are asked for.
-Memory does not grow with the log: a batch with more records than there are rows comes in several pieces.
+Bytes are not copied: a column holds starts and sizes (-1: null). Records of compressed batches are inflated
+into an arena that is reused, so columns are valid only until the next ones are asked for. Memory does not
+grow with the log: a batch with more records than there are rows comes in several pieces.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from kafkatool.format.record import (
 
 Column = NDArray[np.int64]
 
-# Little enough to stay in the CPU's cache while it is written and read again; and columns must not lie a
-# whole number of pages apart, or all of them share the same few lines of that cache.
+# Small enough to stay in the CPU's cache between writing and reading. Columns must not lie a whole number of
+# pages apart, or they all compete for the same few cache lines.
 RECORDS_AT_ONCE = 34 * 512 + 40
 ARENA_SIZE = 4 << 20
-_PIECE = RECORDS_AT_ONCE * HEADER_SIZE  # so many bytes hold no more batches than there are rows
+_PIECE = RECORDS_AT_ONCE * HEADER_SIZE  # cannot hold more batches than there are rows
 _BRIEF = Struct(">8xi9xh34xi")  # length, attributes and count of a batch
 assert _BRIEF.size == HEADER_SIZE
 _BATCH_FIELDS = 14
@@ -77,7 +77,7 @@ class BatchColumns(NamedTuple):
 
 class RecordColumns(NamedTuple):
     data: memoryview
-    """The bytes that starts point into."""
+    """The bytes that the start columns point into."""
     batches: BatchColumns
     offset: Column
     timestamp_ms: Column
@@ -88,10 +88,10 @@ class RecordColumns(NamedTuple):
     value_start: Column
     value_size: Column
     headers_start: Column
-    """Behind their count."""
+    """After their count."""
     headers_count: Column
     batch: Column
-    """The row of `batches` that a record belongs to."""
+    """The row in `batches` of the record's batch."""
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -111,7 +111,7 @@ class RecordColumns(NamedTuple):
 
 
 class BadRecords(NamedTuple):
-    """A good batch whose records cannot be decoded: they are left out, those behind the damage at least."""
+    """A good batch whose records cannot be decoded: left out, at least those after the damage."""
 
     position: int
     header: BatchHeader
@@ -119,7 +119,7 @@ class BadRecords(NamedTuple):
 
 
 def read_batch_columns(window: Buffer, start: int, end: int, count: int, position: int) -> BatchColumns:
-    """The headers of `count` good batches in `window[start:end]`, the first of them at `position`."""
+    """Return the headers of the `count` good batches in `window[start:end]`, the first at `position`."""
     table = np.empty((_BATCH_FIELDS, count), dtype=np.int64)
     _at, rows = loops.batch_rows(window, start, end, position, table, 0)
     return BatchColumns(*table[:, :rows])
@@ -129,7 +129,7 @@ _Memory = tuple[NDArray[np.int64], NDArray[np.int64], memoryview]
 
 
 def _new_memory() -> _Memory:
-    """Records, batches, and what is decompressed."""
+    """Allocate rows for records, rows for batches, and the arena for inflated bytes."""
     records, batches = (
         np.empty((fields, RECORDS_AT_ONCE), dtype=np.int64) for fields in (_RECORD_FIELDS, _BATCH_FIELDS)
     )
@@ -137,7 +137,7 @@ def _new_memory() -> _Memory:
 
 
 class RecordDecoder:
-    """Decodes stretches of good batches, one after another, into the same memory."""
+    """Decode stretches of good batches, one after another, into the same memory."""
 
     def __init__(self, max_inflated: int = DEFAULT_MAX_INFLATED) -> None:
         self._max_inflated = max_inflated
@@ -145,14 +145,14 @@ class RecordDecoder:
         self._records, self._batches, self._arena = _new_memory()
 
     def turn(self) -> None:
-        """Leave alone what was decoded last: the next goes into other memory, the one after it into this."""
+        """Keep what was decoded last: the next call uses other memory, the one after it reuses this."""
         spare, self._spare = self._spare, (self._records, self._batches, self._arena)
         self._records, self._batches, self._arena = spare or _new_memory()
 
     def decode(
         self, window: bytes, start: int, end: int, position: int
     ) -> Iterator[RecordColumns | BadRecords]:
-        """The records of the good batches in `window[start:end]`, the first of which is at `position`."""
+        """Yield the records of the good batches in `window[start:end]`, the first batch at `position`."""
         shift = position - start
         while start < end:
             stop = min(end, start + _PIECE)
@@ -172,7 +172,7 @@ class RecordDecoder:
             start = at
 
     def _before_too_many_headers(self, window: bytes, start: int, end: int, rows: int) -> tuple[int, int]:
-        """Where the first batch with too many headers in a record begins, and the rows before it."""
+        """Return where the first batch with too many headers in a record begins, and the rows before it."""
         too_many = np.flatnonzero(self._records[_HEADERS_COUNT, :rows] > MOST_HEADERS)
         if not len(too_many):
             return end, rows
@@ -188,7 +188,7 @@ class RecordDecoder:
         return RecordColumns(data, BatchColumns(*self._batches[:, :batches]), *self._records[:, :rows])
 
     def _inflate(self, window: bytes, start: int, end: int) -> tuple[int, int]:
-        """Compressed batches into the arena, as long as they fit and hold; returns where and the next row."""
+        """Inflate batches into the arena while they fit and decode; return where it ended and the next."""
         arena, limit, brief = self._arena, self._max_inflated, _BRIEF.unpack_from
         at, used, rows, ends = start, 0, 0, array("q")
         while end - at >= HEADER_SIZE:
@@ -212,7 +212,7 @@ class RecordDecoder:
     def _one_batch(
         self, window: bytes, start: int, header: BatchHeader, position: int
     ) -> Iterator[RecordColumns | BadRecords]:
-        """A batch too large to be decoded among others, or whose records do not hold."""
+        """Yield a batch that is too large to be decoded among others, or whose records are damaged."""
         raw, body = memoryview(window)[start : start + header.size], b""
         try:
             if header.records_count:
@@ -244,7 +244,7 @@ class RecordDecoder:
 
 
 def _what_is_wrong(header: BatchHeader, raw: memoryview, max_inflated: int) -> FormatError:
-    """What the reference says of records that do not hold."""
+    """Return the reference decoder's error for damaged records."""
     try:
         for _record in read_records(header, raw, max_inflated=max_inflated):
             pass

@@ -1,16 +1,16 @@
-"""Codec number to bytes and back, in the framings that brokers accept.
+"""Compress and decompress batches, in the framings that brokers accept.
 
-    1 gzip    RFC 1952, one or several members; what follows the last one and is no member is ignored
+    1 gzip    RFC 1952, one or several members; trailing bytes that are no member are ignored
     2 snappy  snappy-java's stream (below), or one raw block where its magic is missing
     3 lz4     LZ4 frame, the first one only; magic 0 has a wrong header checksum
-    4 zstd    one or several frames, skippable ones among them
+    4 zstd    one or several frames; skippable ones are skipped
 
 snappy-java's stream:
 
     82 53 4e 41 50 50 59 00  int32 version  int32 compatible version
     then, repeated: int32 length, one raw snappy block (or the 16-byte header again)
 
-No framing tells the size of what it holds, so every decoder stops at a limit.
+No framing states the size of its contents, so every decoder stops at a limit.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from kafkatool.format.batch import Codec
 from kafkatool.format.primitives import Buffer
 
 _GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # as Java writes it: no time, no system
-_LZ4_FAST_LEVEL = 9  # Kafka's default; it stands for the fast compressor, all others for the high one
+_LZ4_FAST_LEVEL = 9  # Kafka's default; stands for the fast compressor, every other level for the high one
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK = 32 << 10
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_KAFKA = _LZ4_MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, nothing else; and its checksum
+_LZ4_KAFKA = _LZ4_MAGIC + b"\x60\x40\x82"  # independent blocks of 64 KiB, nothing else; then the checksum
 _LZ4_END = bytes(4)
-_LZ4_AROUND = len(_LZ4_KAFKA) + 4 + len(_LZ4_END)  # what a frame adds to its only block, the block's size too
+_LZ4_AROUND = len(_LZ4_KAFKA) + 4 + len(_LZ4_END)  # what a frame adds to its only block, block size included
 _LZ4_HISTORY = 64 << 10
-_LZ4_MOST_FOLD = 255  # nothing inflates more
+_LZ4_MOST_FOLD = 255  # the best ratio LZ4 can reach
 # One call may inflate a slice of input some 30,000-fold (zstd's runs), so slices stay small.
 _SLICE = 1 << 10
 _GZIP_SLICE = 64 << 10
@@ -43,12 +43,12 @@ _GZIP_SLICE = 64 << 10
 
 @cache
 def _library(name: str) -> Any:
-    """Imported when it is first needed, and only looked up once."""
+    """Import on first use; later calls only look it up."""
     return import_module(name)
 
 
 class CorruptStream(FormatError):
-    """The stream breaks off; `partial` is what could be read before."""
+    """The stream breaks off; `partial` is what was decoded before that."""
 
     def __init__(self, what: str, at: int, *, expected: object, found: object, partial: bytes) -> None:
         super().__init__(what, at, expected=expected, found=found)
@@ -67,10 +67,10 @@ def decompress(codec: int, data: Buffer, *, limit: int, magic: int = 2) -> bytes
 
 
 def compress(codec: Codec, data: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Deflate as Kafka does, at its level if None is given; snappy has none.
+    """Compress as Kafka does, at Kafka's level where `level` is None; snappy has no levels.
 
-    Framing and blocks are Kafka's. The bytes inside are those of the library here: gzip gives a broker's
-    own, the others may choose other matches than the release that a broker has.
+    Framing and block sizes are Kafka's. Inside, gzip gives a broker's exact bytes; the other libraries may
+    choose different matches than the version in a broker.
     """
     match codec:
         case Codec.GZIP:
@@ -85,7 +85,7 @@ def compress(codec: Codec, data: bytes, *, magic: int = 2, level: int | None = N
 
 
 class _CodecOutput:
-    """Collects what a decoder yields, up to a limit."""
+    """Collect a decoder's output, up to a limit."""
 
     def __init__(self, codec: Codec, limit: int) -> None:
         self.codec = codec
@@ -124,7 +124,7 @@ def _gzip(data: bytes, level: int) -> bytes:
 
 
 def _another_member(raw: bytes, at: int) -> bool:
-    """Java looks for a further member only where more than 18 bytes remain, and takes garbage for the end."""
+    """Return whether Java would read a further member: more than 18 bytes remain, and they open like one."""
     return len(raw) - at > 18 and raw[at : at + 3] == b"\x1f\x8b\x08"
 
 
@@ -205,13 +205,13 @@ def _unlz4(raw: bytes, limit: int, *, check_header: bool = True) -> bytes:
 
 
 def _plain_lz4(raw: bytes, limit: int) -> bytes | None:
-    """What liblz4 makes of a frame as everybody writes it; None where it takes more care."""
+    """Decode a common frame with liblz4; return None where it needs the slow path."""
     if len(raw) * _LZ4_MOST_FOLD > limit:
         return None
     size = len(raw) - _LZ4_AROUND
     if size > 0 and raw[:11] == _LZ4_KAFKA + size.to_bytes(4, "little") and raw[-4:] == _LZ4_END:
         return _lone_lz4_block(raw[11:-4])
-    # Version 1, independent blocks; perhaps a size and a checksum of the contents, which the library checks.
+    # Version 1, independent blocks; optionally content size and content checksum, which the library checks.
     if raw[4:5] not in (b"\x60", b"\x64", b"\x68", b"\x6c"):
         return None
     try:
@@ -221,7 +221,7 @@ def _plain_lz4(raw: bytes, limit: int) -> bytes | None:
 
 
 def _lone_lz4_block(block: bytes) -> bytes | None:
-    """The one block of a batch of up to 64 KiB: without the frame the library has one copy less to make."""
+    """Decode the only block of a batch of up to 64 KiB; skipping the frame saves the library one copy."""
     block_codec = _library("lz4.block")
     try:
         return block_codec.decompress(block, uncompressed_size=_LZ4_HISTORY)  # type: ignore[no-any-return]
@@ -243,7 +243,7 @@ def _lz4_header(raw: bytes, out: _CodecOutput, check: bool) -> tuple[int, int]:
 
 
 def _lz4_block(raw: bytes, at: int, flags: int, out: _CodecOutput) -> tuple[bytes | None, int]:
-    """One block and where the next begins; None for the end mark."""
+    """Return one block, or None for the end mark, and where the next begins."""
     if len(raw) - at < 4:
         raise out.corrupt(at, "a block size", "the end")
     word = int.from_bytes(raw[at : at + 4], "little")
@@ -277,7 +277,7 @@ def _lz4_inflate(block: bytes, at: int, largest: int, flags: int, out: _CodecOut
 
 
 def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
-    """A frame as Kafka writes it: independent blocks of 64 KiB, no checksums, no content size."""
+    """Return a frame as Kafka writes it: independent blocks of 64 KiB, no checksums, no content size."""
     block_codec = _library("lz4.block")
     options: dict[str, Any] = {}
     if level not in (None, _LZ4_FAST_LEVEL):
@@ -301,7 +301,7 @@ def _header_checksum(descriptor: bytes) -> int:
 
 
 def _xxh32(data: bytes) -> int:
-    """XXH32 with seed 0. Only headers and rare block checksums need it, so plain Python will do."""
+    """Compute XXH32 with seed 0. Only headers and rare block checksums need it, so plain Python is enough."""
     p1, p2, p3, p4, p5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
     mask = 0xFFFFFFFF
     at = 0
@@ -331,7 +331,7 @@ def _xxh32(data: bytes) -> int:
 
 
 def _zstd(data: bytes, level: int) -> bytes:
-    """A frame of unknown size whose last block is empty: Java's stream is flushed before it is closed."""
+    """Write a frame of unknown size whose last block is empty: Java flushes its stream before closing it."""
     import zstandard
 
     deflater = zstandard.ZstdCompressor(level=level).compressobj()
@@ -362,7 +362,7 @@ def _skippable_frame(raw: bytes, at: int) -> int | None:
 
 @lru_cache(maxsize=1)
 def _zstd_decompressor() -> Any:
-    """One for all: making it takes longer than to inflate a batch. Frames are read one after another."""
+    """Return the shared decompressor: creating one takes longer than inflating a batch."""
     import zstandard
 
     return zstandard.ZstdDecompressor()
@@ -382,7 +382,7 @@ def _unzstd_frame(raw: bytes, at: int, out: _CodecOutput, zstandard: Any) -> int
     return at - len(inflater.unused_data)
 
 
-# Looked up for every batch: quicker than asking for one codec after the other.
+# Looked up for every batch: faster than comparing with each codec.
 _INFLATE: dict[int, Callable[[bytes, int], bytes]] = {
     Codec.NONE: lambda raw, limit: raw,
     Codec.GZIP: _gunzip,

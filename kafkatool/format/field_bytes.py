@@ -1,4 +1,4 @@
-"""The bytes of one column, of many records, in one piece."""
+"""Gather the bytes of one column, over many records, in one piece."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kafkatool.format.kernel import loops
 
 
 def gather_fields(data: memoryview, starts: Column, sizes: Column) -> tuple[bytes, Column]:
-    """The fields one behind another, nulls as nothing, and where each one ends."""
+    """Return the fields concatenated, nulls as empty, and where each one ends."""
     ends = np.empty(len(starts), dtype=np.int64)
-    take: Any = loops.gather  # it takes whatever can be indexed
+    take: Any = loops.gather  # accepts anything that can be indexed
     joined: bytes = take(data, starts, sizes, ends)
     return joined, ends

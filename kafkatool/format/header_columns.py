@@ -1,7 +1,7 @@
-"""The headers of many records as columns, without a step for every record.
+"""Decode the headers of many records into columns, without a step per record.
 
-Headers lie one behind another and can only be found in their order, so there is a round for the first header
-of all records, one for the second, and so on. Records with very many headers are read one by one.
+Headers follow each other and can only be found in order, so there is one round for the first header of all
+records, one for the second, and so on. Records with very many headers are read one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MORE = 0x80
 
 
 class HeaderColumns(NamedTuple):
-    """A row a header, record by record; sizes of -1 are null."""
+    """One row per header, record by record; a size of -1 is null."""
 
     key_start: Column
     key_size: Column
@@ -28,7 +28,7 @@ class HeaderColumns(NamedTuple):
 
 
 def read_header_columns(data: memoryview, starts: Column, counts: Column) -> HeaderColumns:
-    """The headers of records that were decoded before: where they begin, and how many each has."""
+    """Return the headers of decoded records, given where they begin and how many each record has."""
     table = np.empty((4, int(counts.sum())), dtype=np.int64)
     first = np.cumsum(counts) - counts
     raw = np.frombuffer(data, dtype=np.uint8)
@@ -49,7 +49,7 @@ def read_header_columns(data: memoryview, starts: Column, counts: Column) -> Hea
 
 
 def _varints(raw: NDArray[np.uint8], at: Column) -> tuple[Column, Column]:
-    """A zigzag varint at each of many places, and the byte behind it."""
+    """Decode a zigzag varint at each of many places; return the values and where each ends."""
     value = raw[at].astype(np.int64)
     more = np.flatnonzero(value & _MORE)
     value &= _MORE - 1

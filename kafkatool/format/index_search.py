@@ -3,8 +3,8 @@
     slots   0 ............... first_hot ..... count-1
             cold: rarely read | warm: the last 8192 bytes, nearly always cached
 
-A target above the first warm slot is searched for among the warm ones only. In a sorted index the answer is
-that of any bisection; in a damaged one it is Kafka's answer, because the slots are visited in Kafka's order.
+A target above the first warm slot is searched for among the warm slots only. In a sorted index any bisection
+gives the same answer; in a damaged one this gives Kafka's, because it visits slots in Kafka's order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Java reads numbers, lines and fields: the rules behind Kafka's text files and file names.
+"""Read numbers, lines and fields as Java does: the rules of Kafka's text files and file names.
 
 int, long  an optional + or -, then decimal digits of any script in the first Unicode plane
 line       ends at \\n, \\r or \\r\\n; the last one may lack its end
@@ -17,9 +17,9 @@ from kafkatool.format.primitives import Buffer
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
-MAX_LINE = 1 << 16  # no topic's name and no number comes near it
+MAX_LINE = 1 << 16  # far longer than any topic name or number
 
-# Java's \s, which unlike Python's knows ASCII only.
+# Java's \s, which unlike Python's matches ASCII only.
 WHITE_SPACE = " \t\n\x0b\f\r"
 FIELD_BREAK = re.compile(f"[{WHITE_SPACE}]+")
 _LINE_END = re.compile("\r\n|\n|\r")
@@ -57,7 +57,7 @@ def parse_long(text: str) -> int | None:
 
 
 def split_fields(text: str, pattern: re.Pattern[str] = FIELD_BREAK) -> list[str]:
-    """Split as Java's Pattern.split: a leading empty field stays, trailing ones go."""
+    """Split as Java's Pattern.split: a leading empty field is kept, trailing ones are dropped."""
     fields = pattern.split(text)
     if len(fields) == 1:
         return fields
@@ -67,7 +67,7 @@ def split_fields(text: str, pattern: re.Pattern[str] = FIELD_BREAK) -> list[str]
 
 
 def utf8_lines(buf: Buffer, what: str) -> Iterator[tuple[int, str]]:
-    """Yield (byte position, line); raise FormatError at a byte that is not UTF-8, or an endless line."""
+    """Yield (byte position, line); raise FormatError at a byte that is not UTF-8, or at a line too long."""
     try:
         text = bytes(buf).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -76,7 +76,7 @@ def utf8_lines(buf: Buffer, what: str) -> Iterator[tuple[int, str]]:
         ) from None
     at = 0
     start = 0
-    # A file of zeros is one endless line: that there is no end is found out faster than by the pattern.
+    # A file of zeros is one endless line: this test is much faster than the pattern there.
     has_ends = "\n" in text or "\r" in text
     for end in _LINE_END.finditer(text) if has_ends else ():
         line = _line(text, start, end.start(), what, at)

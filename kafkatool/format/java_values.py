@@ -1,4 +1,4 @@
-"""How Java turns bytes and numbers into text: what Kafka's tools print depends on it.
+"""Turn bytes and numbers into text as Java does: what Kafka's tools print depends on it.
 
 UTF-8   malformed bytes become U+FFFD; as in Python, except that an encoded surrogate is one mark, not three
 double  Double.toString before JDK 19: sometimes one digit more than the shortest, E notation outside
@@ -21,7 +21,7 @@ _HIDDEN_BIT = 1 << _FRACTION_BITS
 
 
 def java_utf8(raw: bytes) -> str:
-    """Decode as `new String(bytes, UTF_8)` does; never raises."""
+    """Decode as `new String(bytes, UTF_8)` does; never raise."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -30,7 +30,7 @@ def java_utf8(raw: bytes) -> str:
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode."""
+    """Return String.hashCode."""
     value = 0
     for unit in _utf16_units(text):
         value = (31 * value + unit) & 0xFFFFFFFF
@@ -43,7 +43,7 @@ def _utf16_units(text: str) -> Iterator[int]:
 
 
 def java_double(value: float) -> str:
-    """Double.toString as of JDK 17, the JVM that Kafka asks for; newer ones print the shortest form."""
+    """Return Double.toString of JDK 17, the JVM that Kafka requires; newer ones print the shortest form."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -81,7 +81,7 @@ def _digits(value: float) -> tuple[str, int]:
 
 
 def _whole_digits(whole: int, exponent: int) -> tuple[str, int]:
-    """A whole number below 2^63: all digits, but for those that the mantissa does not reach."""
+    """Return the digits of a whole number below 2^63, rounded where the mantissa does not reach."""
     beyond = exponent - _FRACTION_BITS - 2
     dropped = len(str(1 << beyond)) - 1 if beyond > 1 else 0
     power = 10**dropped
@@ -91,7 +91,7 @@ def _whole_digits(whole: int, exponent: int) -> tuple[str, int]:
 
 
 def _fraction_digits(fraction: int, exponent: int, significant: int) -> tuple[str, int]:
-    """Digits one by one until what is left is less than half the distance to the next double."""
+    """Produce digits until the rest is less than half the distance to the next double."""
     zeros = (fraction & -fraction).bit_length() - 1
     width = _FRACTION_BITS + 1 - zeros
     mantissa = (fraction & (_HIDDEN_BIT - 1)) / _HIDDEN_BIT + 1.0
@@ -112,12 +112,12 @@ def _fraction_digits(fraction: int, exponent: int, significant: int) -> tuple[st
 
 
 def _bits_of_5(power: int) -> int:
-    """The JDK's table of bits in 5^n ends at 26; beyond it takes 3 for each."""
+    """Return the bits of 5^power as the JDK's table does, which ends at 26; above that, 3 per power."""
     return (5**power).bit_length() if 0 < power < 27 else 3 * power
 
 
 def _develop(rest: int, scale: int, half: int, power: int, word: int) -> tuple[str, int]:
-    """`word`: the bits that the JDK calculates in here, 0 for as many as it takes; its overflows show."""
+    """Produce the digits in `word` bits as the JDK does, overflows included; 0 for unlimited."""
     tens = scale * 10
     digits: list[int] = []
     first = True
@@ -132,7 +132,7 @@ def _develop(rest: int, scale: int, half: int, power: int, word: int) -> tuple[s
             power -= 1
         else:
             digits.append(digit)
-        # E notation always shows a digit behind the point.
+        # E notation always has a digit after the point.
         if (low or high) and (not first or -3 <= power < 8):
             break
         first = False

@@ -1,6 +1,6 @@
 """The table of file kinds: from a file's name to what it is. Every name has a kind, if only `unknown`.
 
-A state suffix (`.deleted`, `.swap` …) is parted from the kind: `00000000000000000000.log.swap` is a log.
+A state suffix (`.deleted`, `.swap` …) is not part of the kind: `00000000000000000000.log.swap` is a log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafkatool.format.state import (
 
 
 class Group(StrEnum):
-    """Where the space goes, in the words of `ls`."""
+    """What a file's space is used for, in the words of `ls`."""
 
     LOG = "log"
     INDEX = "index"
@@ -38,7 +38,7 @@ class Group(StrEnum):
 
 
 class FileKind(NamedTuple):
-    """One kind of file. `read` turns its whole content into values; logs are too large for that."""
+    """One kind of file. `read` decodes its whole content; logs are too large for that."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class FileKind(NamedTuple):
     read: Callable[[bytes], object] | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], FileKind], tuple[str]]:
-        """Another process has the same kinds: it is told which."""
+        """Pickle the name only: every process has the same kinds."""
         return _called, (self.name,)
 
 
@@ -55,7 +55,7 @@ def _called(name: str) -> FileKind:
 
 
 class NamedFile(NamedTuple):
-    """What a name says. `offset` is the number in it: base, end or start offset by kind."""
+    """What a file name says. `offset` is the number in it: base, end or start offset by kind."""
 
     kind: FileKind
     state: FileState
@@ -128,13 +128,13 @@ BY_EXTENSION = {
 }
 ALL = (*BY_EXTENSION.values(), *BY_NAME.values(), BACKUP, UNKNOWN)
 
-# What a run of ours keeps or makes carries the run's random id; earlier versions used small numbers.
+# Files that a run of ours keeps or makes carry the run's random id; earlier versions used small numbers.
 _BACKUP = re.compile(r"(.+)\.kafkatool-([0-9a-f]{12}|[0-9]+)((?:\.undo)?\.tmp)?")
 _CACHED_REMOTELY = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
 def kind_of(name: str) -> NamedFile:
-    """Tell what a file is by its name alone."""
+    """Return what a file is, by its name alone."""
     if _BACKUP.fullmatch(name):
         return NamedFile(BACKUP, FileState.LIVE, None)
     stem, state = split_state(name)
@@ -156,13 +156,13 @@ class KeptName(NamedTuple):
 
 
 def parse_kept_name(name: str) -> KeptName | None:
-    """Tell whose a file is that was made by applying a plan; None where it is no such file."""
+    """Parse the name of a file that applying a plan made; None for any other name."""
     found = _BACKUP.fullmatch(name)
     return KeptName(found[1], found[2], found[3] is not None) if found else None
 
 
 def _offset(kind: FileKind, stem: str) -> int | None:
-    """The number that a name of this kind holds; None where it is no such name."""
+    """Return the number in a name of this kind; None where the name does not fit."""
     if kind is RAFT_SNAPSHOT:
         snapshot = parse_snapshot_name(stem)
         return snapshot.offset if snapshot else None

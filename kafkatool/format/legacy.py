@@ -35,20 +35,20 @@ from kafkatool.format.primitives import Buffer, read_int32, read_int64
 
 ENTRY = Struct(
     ">q"  # offset
-    "i"  # size: bytes behind this field
+    "i"  # size: bytes after this field
     "I"  # crc
     "b"  # magic
     "b"  # attributes
 )
-MIN_SIZE = 14  # of the size field; what Kafka asks of every magic
+MIN_SIZE = 14  # of the size field; Kafka requires it of every magic
 CRC_START = 16
 _TIMESTAMP_POSITION = 18
 
 
 class LegacyHeader(NamedTuple):
-    """The front of one entry, with the same questions answered as BatchHeader answers them.
+    """Header of one entry, with the same properties as BatchHeader.
 
-    What magic 0 and 1 do not know yet, a producer or a leader epoch, has the number that stands for none.
+    What magic 0 and 1 do not have, such as a producer or leader epoch, has the value that stands for none.
     """
 
     offset: int
@@ -60,12 +60,16 @@ class LegacyHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole entry."""
+        """Size of the whole entry in bytes."""
         return LOG_OVERHEAD + self.entry_size
 
     @property
+    def batch_length(self) -> int:
+        return self.entry_size
+
+    @property
     def base_offset(self) -> int:
-        """Of a wrapper the last offset: the first is known only inside of it."""
+        """The last offset, for a wrapper: its first is known only inside."""
         return self.offset
 
     @property
@@ -110,7 +114,7 @@ class LegacyHeader(NamedTuple):
 
     @property
     def records_count(self) -> int:
-        """One entry: how many messages a wrapper holds is known only inside of it."""
+        """Always 1: how many messages a wrapper holds is known only inside."""
         return 1
 
     @property
@@ -136,10 +140,10 @@ Header = BatchHeader | LegacyHeader
 
 
 class LegacyMessage(NamedTuple):
-    """One message as a consumer sees it. Sizes are those on the disk, below -1 as they stand.
+    """One message as a consumer sees it. Sizes are those on disk, even below -1.
 
-    A key or value that does not fit into its message raises FormatError only when it is asked for, as
-    Kafka does: the message's other facts can be had all the same.
+    A key or value that does not fit into its message raises FormatError only when it is read, as in Kafka:
+    the rest of the message is readable all the same.
     """
 
     offset: int
@@ -162,7 +166,7 @@ class LegacyMessage(NamedTuple):
 
 
 def read_legacy_header(buf: Buffer, at: int = 0) -> LegacyHeader:
-    """Decode the front of the entry at byte `at`; raise Truncated where it is not all there."""
+    """Decode the header of the entry at byte `at`; raise Truncated where it is incomplete."""
     wanted = _TIMESTAMP_POSITION if _magic_at(buf, at) == 0 else _TIMESTAMP_POSITION + 8
     if at < 0 or len(buf) - at < wanted:
         raise Truncated("message header", at, expected=wanted, found=max(0, len(buf) - at))
@@ -176,7 +180,7 @@ def _magic_at(buf: Buffer, at: int) -> int:
 
 
 def is_valid(data: Buffer) -> bool:
-    """Whether the bytes of one whole entry match their checksum."""
+    """Return whether the bytes of one whole entry match their checksum."""
     if len(data) < LOG_OVERHEAD + MIN_SIZE:
         return False
     return crc32(memoryview(data)[CRC_START:]) == int.from_bytes(data[12:16], "big")
@@ -185,7 +189,7 @@ def is_valid(data: Buffer) -> bool:
 def read_messages(data: Buffer, *, max_inflated: int) -> Iterator[LegacyMessage]:
     """Yield the messages of one whole entry, those inside a wrapper with their absolute offsets.
 
-    Raises FormatError behind the last good message if the bytes do not hold what they promise.
+    Raises FormatError after the last good message if the bytes do not hold what they promise.
     """
     raw = bytes(data)
     header = read_legacy_header(raw)
@@ -234,13 +238,13 @@ def _split_entries(body: bytes) -> Iterator[bytes]:
         if size < MIN_SIZE:
             raise FormatError("inner message size", at + 8, expected=f"{MIN_SIZE} or more", found=size)
         if size > len(body) - at - LOG_OVERHEAD:
-            return  # a partial message at the end is dropped without a word
+            return  # a partial message at the end is dropped silently
         yield body[at : at + LOG_OVERHEAD + size]
         at += LOG_OVERHEAD + size
 
 
 def _absolute_base(header: LegacyHeader, inner: list[bytes]) -> int | None:
-    """What to add to inner offsets; None where they are absolute already."""
+    """Return what to add to inner offsets; None where they are absolute already."""
     if header.magic == 0 or not inner:
         return None
     if header.offset == 0:
@@ -321,7 +325,7 @@ def _write_sized(value: bytes | None) -> bytes:
 
 
 def write_wrapper(entries: list[bytes], codec: Codec, *, magic: int = 1, timestamp_ms: int = -1) -> bytes:
-    """Compress entries with absolute offsets into one wrapper, renumbered where magic 1 wants it."""
+    """Compress entries with absolute offsets into one wrapper, with relative offsets for magic 1."""
     last, _ = read_int64(entries[-1], 0)
     if magic == 1:
         first, _ = read_int64(entries[0], 0)

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 as the same columns that batches of magic 2 give."""
+"""Decode messages of magic 0 and 1 into the columns used for magic 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOBODY = -1  # old formats know neither producers nor leader epochs
 def read_legacy_columns(
     header: LegacyHeader, data: Buffer, position: int, *, max_inflated: int
 ) -> Iterator[RecordColumns]:
-    """The messages of one whole entry at `position`; raises FormatError where they do not hold."""
+    """Yield the messages of one whole entry at `position`; raise FormatError where they do not decode."""
     messages = read_messages(data, max_inflated=max_inflated)
     while piece := list(islice(messages, RECORDS_AT_ONCE)):
         yield _columns(header, piece, position)

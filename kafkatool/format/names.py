@@ -1,4 +1,4 @@
-"""Names in a log directory, and what they say.
+"""Names in a log directory, and what they mean.
 
 <topic>-<partition>                             a partition
 <topic>-<partition>.<32 hex>-delete             being deleted; the topic is cut to make all of it fit in 255
@@ -8,7 +8,7 @@
 <base offset, 20 digits>.log                    and .index .timeindex .txnindex .snapshot
 <end offset, 20 digits>-<epoch, 10>.checkpoint  a KRaft snapshot; with -<digits>.checkpoint.part while written
 <start offset>_<segment id>.index               in remote-log-index-cache; the id may hold - and _
-<any of these>.deleted .cleaned .swap .tmp      a state, behind everything else
+<any of these>.deleted .cleaned .swap .tmp      a state, after everything else
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SNAPSHOT_OFFSET_WIDTH = 20
 SNAPSHOT_EPOCH_WIDTH = 10
 
 TopicPartition = tuple[str, int]
-"""What checkpoints and consumers call a partition."""
+"""A partition as checkpoints and consumers name it."""
 
 
 class DirectoryState(StrEnum):
-    """What the end of a partition directory's name says about it."""
+    """The state that the end of a partition directory's name shows."""
 
     LIVE = "live"
     DELETE = "delete"
@@ -42,7 +42,7 @@ class DirectoryState(StrEnum):
 
 
 class FileState(StrEnum):
-    """What a suffix behind the kind says about a file."""
+    """The state that a suffix after the kind shows."""
 
     LIVE = "live"
     DELETED = "deleted"
@@ -59,12 +59,12 @@ class PartitionDirectory(NamedTuple):
     unique_id: str | None
 
     def may_be_cut(self, name: str) -> bool:
-        """Whether the topic may be only the front of the real one: ask partition.metadata for its id."""
+        """Return whether the topic may be only a prefix of the real one; partition.metadata has its id."""
         return self.state in (DirectoryState.DELETE, DirectoryState.STRAY) and len(name) >= LONGEST_NAME
 
 
 class SnapshotName(NamedTuple):
-    """Of a KRaft snapshot: the offset behind the last record in it, and that record's epoch."""
+    """A KRaft snapshot's name: the offset after its last record, and that record's epoch."""
 
     offset: int
     epoch: int
@@ -97,7 +97,7 @@ def _has_unique_id(body: str) -> bool:
 
 
 def partition_directory(directory: PartitionDirectory) -> str:
-    """The name a broker would give; a topic that does not fit is cut."""
+    """Return the name a broker would give; a topic that is too long is cut."""
     if directory.state is DirectoryState.LIVE:
         return f"{directory.topic}-{directory.partition}"
     tail = f"-{directory.partition}.{directory.unique_id}-{directory.state}"
@@ -107,7 +107,7 @@ def partition_directory(directory: PartitionDirectory) -> str:
 
 
 def split_state(name: str) -> tuple[str, FileState]:
-    """Part a file name from the state at its end; of several states the last one counts."""
+    """Split a file name from its state; of several states the last one counts."""
     state = FileState.LIVE
     while True:
         stem, dot, suffix = name.rpartition(".")
@@ -121,18 +121,18 @@ _STATE_BY_SUFFIX = {str(state): state for state in FileState if state is not Fil
 
 
 def base_offset(name: str) -> int | None:
-    """The number before the first dot, as a broker reads it; None where that fails."""
+    """Return the number before the first dot, as a broker reads it; None where that fails."""
     stem, dot, _suffix = name.partition(".")
     return parse_long(stem) if dot else None
 
 
 def segment_file(offset: int, extension: str) -> str:
-    """`00000000000000000042.log` for 42 and `.log`."""
+    """Return `00000000000000000042.log` for 42 and `.log`."""
     return f"{'-' if offset < 0 else ''}{abs(offset):020d}{extension}"
 
 
 def parse_snapshot_name(name: str) -> SnapshotName | None:
-    """Read the digits of a `.checkpoint` name by place, as Kafka does; None where that throws."""
+    """Read the digits of a `.checkpoint` name by position, as Kafka does; None where that throws."""
     if len(name) < SNAPSHOT_OFFSET_WIDTH + 1 + SNAPSHOT_EPOCH_WIDTH:
         return None
     offset = parse_long(name[:SNAPSHOT_OFFSET_WIDTH])
@@ -155,7 +155,7 @@ def parse_remote_index_name(name: str) -> RemoteIndexName | None:
 
 
 def topic_problem(topic: str) -> str | None:
-    """Say why a broker would not create a topic of this name, or None."""
+    """Return why a broker would not create a topic of this name, or None."""
     if topic in ("", ".", ".."):
         return f"{topic!r} is not allowed"
     if len(topic) > LONGEST_TOPIC:

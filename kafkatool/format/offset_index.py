@@ -65,24 +65,24 @@ def write_entries(entries: Iterable[OffsetEntry]) -> bytes:
 
 
 def is_padding(slot: int, entry: OffsetEntry) -> bool:
-    """Tell a slot that was never written: offsets increase, and position 0 is never indexed."""
+    """Return whether a slot was never written: offsets increase, and position 0 is never indexed."""
     return entry.relative_offset == 0 and (slot > 0 or entry.position == 0)
 
 
 def entries_end(buf: Buffer) -> int:
-    """Return the byte behind the last real entry of a file that may still be preallocated."""
+    """Return the byte after the last real entry of a file that may still be preallocated."""
     data = bytes(buf)[: len(buf) // ENTRY_SIZE * ENTRY_SIZE]
     if not data or is_padding(0, read_entry(data, 0)):
         return 0
     written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
-    # Whether a number is zero does not depend on the order of its bytes.
+    # Whether a number is zero does not depend on its byte order.
     offsets = array("i", data)[0::2]
     padding = offsets.index(0, 1) if 0 in offsets[1:] else len(offsets)
     return min(written, padding) * ENTRY_SIZE
 
 
 def sanity_problem(size: int, last: OffsetEntry | None, base_offset: int) -> str | None:
-    """Judge a file by its size and last slot as Kafka's own check does: the problem, or None.
+    """Return what Kafka's own check finds wrong with a file's size and last slot, or None.
 
     A zero tail passes.
     """
@@ -96,7 +96,7 @@ def sanity_problem(size: int, last: OffsetEntry | None, base_offset: int) -> str
 def lookup(buf: Buffer, base_offset: int, target: int, visited: list[int] | None = None) -> OffsetEntry:
     """Return the entry to start reading from for `target`: the greatest at or below it, else (0, 0).
 
-    All whole slots take part, padding too: cut the buffer at `entries_end` to leave that out.
+    All whole slots are searched, padding too: cut the buffer at `entries_end` to leave that out.
     """
 
     def key_at(slot: int) -> int:

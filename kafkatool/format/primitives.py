@@ -1,11 +1,11 @@
-"""The smallest pieces: fixed integers, varints, length-prefixed bytes.
+"""Read and write the basic types: fixed integers, varints, length-prefixed bytes.
 
     varint   zig-zag LEB128, at most 5 bytes, 32 bits
     varlong  zig-zag LEB128, at most 10 bytes, 64 bits
     uvarint  LEB128, at most 5 bytes, 32 bits
 
-Every reader takes (buffer, position) and returns (value, next position). As in Kafka's own reader the
-bits of the last allowed byte that do not fit are dropped, and one byte more is an error.
+Every reader takes (buffer, position) and returns (value, next position). As in Kafka's own reader, the bits
+of the last allowed byte that do not fit are dropped, and one more byte is an error.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def write_float64(value: float) -> bytes:
 
 
 def write_uvarint(value: int) -> bytes:
-    """Encode a number of 0 to 2^64 - 1 in as few bytes as it takes."""
+    """Encode a number of 0 to 2^64 - 1 in as few bytes as possible."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,6 +1,6 @@
-"""The records of one batch, magic 2: the reference decoder.
+"""Decode the records of one batch, magic 2: the reference decoder.
 
-length           varint   bytes behind this varint
+length           varint   bytes after this varint
 attributes       int8     unused
 timestamp delta  varlong
 offset delta     varint
@@ -32,8 +32,8 @@ Header = tuple[bytes, bytes | None]
 
 DEFAULT_MAX_INFLATED = 64 << 20
 MOST_HEADERS = 100_000
-"""Of one record. Some kilobytes of a compressed batch can hold millions of empty ones, and each costs far
-more to hold and to show than the two bytes it takes."""
+"""Per record. A few kilobytes of a compressed batch can hold millions of empty headers, each far larger in
+memory and on screen than its two bytes."""
 
 
 class Record(NamedTuple):
@@ -59,8 +59,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the records of one whole batch, `data`, as far as they can be decoded.
 
-    Raises FormatError behind the last good record if the bytes do not hold exactly the records that the
-    header promises, and TooLarge if they inflate beyond the limit.
+    Raises FormatError after the last good record if the bytes do not hold exactly the records that the header
+    promises, and TooLarge if they inflate beyond the limit.
     """
     if len(data) < HEADER_SIZE:
         raise Truncated("batch", 0, expected=HEADER_SIZE, found=len(data))
@@ -84,7 +84,7 @@ def read_records(
 
 
 def read_body(header: BatchHeader, data: Buffer, *, max_inflated: int = DEFAULT_MAX_INFLATED) -> bytes:
-    """The records of one whole batch, `data`, inflated but not decoded; raises what `decompress` raises."""
+    """Return the records of one whole batch, inflated but not decoded; raise what `decompress` raises."""
     body = memoryview(data)[HEADER_SIZE:]
     if header.attributes & CODEC_MASK:
         return decompress(header.attributes & CODEC_MASK, body, limit=max_inflated)
@@ -103,19 +103,19 @@ class RecordSpan(NamedTuple):
     value_start: int
     value_size: int
     headers_start: int
-    """Behind their count."""
+    """After their count."""
     headers_count: int
     end: int
-    """Of the whole record."""
+    """The byte after the record."""
 
 
 def read_spans(
     header: BatchHeader, body: bytes, start: int, stop: int, *, is_whole: bool = True
 ) -> Iterator[RecordSpan]:
-    """Yield the records of a batch that lie, not compressed, in `body[start:stop]`.
+    """Yield the records of a batch that lie, uncompressed, in `body[start:stop]`.
 
-    Raises FormatError behind the last good one unless there are as many as the header says, and, if
-    `is_whole`, nothing behind them.
+    Raises FormatError after the last good one unless there are as many as the header says, and, if
+    `is_whole`, nothing follows them.
     """
     append_time = header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND else None
     at, count = start, header.records_count
@@ -127,7 +127,7 @@ def read_spans(
 
 
 def record_of(span: RecordSpan, body: bytes) -> Record:
-    """The record with its bytes."""
+    """Return the record with its bytes copied out."""
     offset, timestamp, sequence, attributes, key_at, key_size, at, size, headers_at, count, _end = span
     key = None if key_size < 0 else body[key_at : key_at + key_size]
     value = None if size < 0 else body[at : at + size]
@@ -136,7 +136,7 @@ def record_of(span: RecordSpan, body: bytes) -> Record:
 
 
 def read_headers(body: Buffer, at: int, count: int) -> tuple[Header, ...]:
-    """The headers behind their count, of a record that was read before; raise TooLarge if too many."""
+    """Return the `count` headers at `at`, of a record that was read before; raise TooLarge if too many."""
     check_header_count(count, at)
     headers = []
     for _ in range(count):
@@ -148,7 +148,7 @@ def read_headers(body: Buffer, at: int, count: int) -> tuple[Header, ...]:
 
 
 def check_header_count(count: int, at: int) -> None:
-    """Raise TooLarge for more headers than a record is read with."""
+    """Raise TooLarge for more headers than we read per record."""
     if count > MOST_HEADERS:
         raise TooLarge("headers of a record", at, expected=f"{MOST_HEADERS} at most", found=count)
 
@@ -180,14 +180,14 @@ def _read_span(
 
 
 def _small_varint(body: Buffer, at: int, stop: int) -> tuple[int, int]:
-    """read_varint, with the one-byte case that nearly every record has in front."""
+    """Read a varint, trying first the one-byte case of nearly every record."""
     if at < stop and (byte := body[at]) < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
     return read_varint(body, at)
 
 
 def _read_nullable(body: Buffer, at: int, stop: int) -> tuple[int, int, int]:
-    """Start, size (-1: null) and end of bytes behind their length."""
+    """Return start, size (-1: null) and end of a field after its length."""
     size, at = _small_varint(body, at, stop)
     if size < 0:
         return at, -1, at
@@ -197,7 +197,7 @@ def _read_nullable(body: Buffer, at: int, stop: int) -> tuple[int, int, int]:
 
 
 def _skip_headers(body: bytes, start: int, stop: int) -> tuple[int, int, int]:
-    """How many headers there are, where the first begins, and the end of the last."""
+    """Return the number of headers, where the first begins, and where the last ends."""
     count, at = read_varint(body, start)
     if count < 0 or count > stop - at:
         raise FormatError("header count", start, expected=f"0 to {stop - at}", found=count)

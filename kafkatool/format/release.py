@@ -1,4 +1,4 @@
-"""The Kafka releases whose texts and layouts we tell apart."""
+"""The Kafka releases whose texts and layouts we distinguish."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkatool.errors import unknown_word
 
 
 class Release(IntEnum):
-    """A feature release; ordered, so `release >= Release.V4_1` reads as it should."""
+    """A feature release; ordered, so `release >= Release.V4_1` works."""
 
     V3_9 = 309
     V4_0 = 400

@@ -1,6 +1,6 @@
-"""The bytes of batches that lost records, or got a delete horizon.
+"""Rebuild batches that lost records, or got a delete horizon.
 
-field                       some records stay                       none does
+field                       some records stay                       no record stays
 base offset, last offset    as they were                            as they were
 leader epoch, producer      as they were                            as they were
 codec                       the same, at its default level          none
@@ -32,11 +32,11 @@ _FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 class NotWritable(Exception):
-    """A broker accepted this batch, and cannot write it again."""
+    """A broker accepted this batch, but could not write it again."""
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """A batch without its records: what tells where its producer, or the log, was."""
+    """Return a batch without its records: it still shows where its producer, or the log, had got to."""
     return seal(
         header._replace(attributes=header.attributes & _FLAGS, base_timestamp=NO_TIMESTAMP, records_count=0),
         b"",
@@ -44,7 +44,7 @@ def emptied(header: BatchHeader) -> bytes:
 
 
 def sealed(header: BatchHeader, body: bytes, times: Sequence[int], horizon_ms: int | None) -> bytes:
-    """A batch with another body, as its codec leaves it: records of these times."""
+    """Return a batch with a new body, already compressed, of records with these timestamps."""
     latest = max(NO_TIMESTAMP, *times)
     if header.timestamp_type is TimestampType.LOG_APPEND:
         latest = header.max_timestamp
@@ -61,7 +61,7 @@ def sealed(header: BatchHeader, body: bytes, times: Sequence[int], horizon_ms: i
 
 
 def check_writable(header: BatchHeader, offsets: Sequence[int], times: Sequence[int]) -> None:
-    """What a broker asks when it builds a batch. Raises NotWritable."""
+    """Check what a broker checks when it builds a batch; raise NotWritable."""
     for before, offset in pairwise(offsets):
         if offset <= before:
             raise NotWritable(f"offset {offset} follows {before}: they must rise")

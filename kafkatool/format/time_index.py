@@ -66,17 +66,17 @@ def write_entries(entries: Iterable[TimeEntry]) -> bytes:
 
 
 def is_padding(slot: int, entry: TimeEntry) -> bool:
-    """Tell a slot that was never written; slot 0 may hold the base offset itself, with a real time."""
+    """Return whether a slot was never written; slot 0 may hold the base offset itself, with a real time."""
     return entry.relative_offset == 0 and (slot > 0 or entry.timestamp_ms == 0)
 
 
 def entries_end(buf: Buffer) -> int:
-    """Return the byte behind the last real entry of a file that may still be preallocated."""
+    """Return the byte after the last real entry of a file that may still be preallocated."""
     data = bytes(buf)[: len(buf) // ENTRY_SIZE * ENTRY_SIZE]
     if not data or is_padding(0, read_entry(data, 0)):
         return 0
     written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
-    # Whether a number is zero does not depend on the order of its bytes.
+    # Whether a number is zero does not depend on its byte order.
     offsets = array("i", data)[2::3]
     padding = offsets.index(0, 1) if 0 in offsets[1:] else len(offsets)
     return min(written, padding) * ENTRY_SIZE
@@ -85,9 +85,9 @@ def entries_end(buf: Buffer) -> int:
 def sanity_problem(
     size: int, first: TimeEntry | None, last: TimeEntry | None, base_offset: int
 ) -> str | None:
-    """Judge a file by its size, first and last slot as Kafka's own check does: the problem, or None.
+    """Return what Kafka's own check finds wrong with a file's size, first and last slot, or None.
 
-    A zero tail behind a real entry fails it.
+    A zero tail after a real entry fails it.
     """
     if first is not None and last is not None:
         if last.timestamp_ms < first.timestamp_ms:
@@ -102,7 +102,7 @@ def sanity_problem(
 def lookup(buf: Buffer, target_ms: int, visited: list[int] | None = None) -> TimeEntry:
     """Return the greatest entry at or below a time, else (-1, 0).
 
-    All whole slots take part, padding too: cut the buffer at `entries_end` to leave that out.
+    All whole slots are searched, padding too: cut the buffer at `entries_end` to leave that out.
     """
 
     def key_at(slot: int) -> int:

@@ -8,8 +8,8 @@
     lastOffset        offset of the ABORT marker; increases strictly
     lastStableOffset  the last stable offset when the marker was written
 
-Offsets are absolute. Append-only, never preallocated, absent until needed. Kafka looks at the high byte of
-the version only, and accepts a negative one.
+Offsets are absolute. Append-only, never preallocated, absent until needed. Kafka checks only the high byte
+of the version, and accepts a negative one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AbortedTxn(NamedTuple):
 
     @property
     def version_kafka_sees(self) -> int:
-        """The signed high byte, which is all that Kafka up to 4.3 reads of the version."""
+        """The signed high byte: all that Kafka up to 4.3 reads of the version."""
         return self.version >> 8
 
 
@@ -55,7 +55,7 @@ def read_entry(buf: Buffer, at: int) -> AbortedTxn:
 
 
 def read_entries(buf: Buffer) -> Iterator[AbortedTxn]:
-    """Yield every whole entry, of any version; a partial one at the end is ignored, as Kafka does."""
+    """Yield every whole entry, of any version; like Kafka, ignore a partial one at the end."""
     return map(AbortedTxn._make, ENTRY.iter_unpack(memoryview(buf)[: len(buf) // ENTRY_SIZE * ENTRY_SIZE]))
 
 
@@ -73,14 +73,14 @@ def write_entries(entries: Iterable[AbortedTxn]) -> bytes:
 
 
 def version_problem(entry: AbortedTxn) -> str | None:
-    """Say why Kafka refuses an entry by its version, or None."""
+    """Return why Kafka refuses an entry by its version, or None."""
     if entry.version_kafka_sees > CURRENT_VERSION:
         return f"version {entry.version_kafka_sees} is above {CURRENT_VERSION}"
     return None
 
 
 def sanity_problem(entries: Iterable[AbortedTxn], base_offset: int) -> str | None:
-    """Judge the entries as Kafka does when it loads a segment: the first problem, or None."""
+    """Return the first problem that Kafka finds in the entries when it loads a segment, or None."""
     for slot, entry in enumerate(entries):
         problem = version_problem(entry)
         if problem is not None:

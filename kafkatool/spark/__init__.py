@@ -1,10 +1,10 @@
-"""What outgrows one machine, on Spark: the same jobs, the same answers.
+"""Run on Spark what outgrows one machine: the same jobs, the same answers.
 
     session.py    a quiet session, with this package wherever its tasks run
     workers.py    a pool of workers whose processes are Spark's: every job of the engine runs on it
     source.py     the data source `kafkalog`, for queries and notebooks
 
-Only this package imports pyspark, and whoever imports this package does so where it is needed.
+Only this package imports pyspark, and it is itself imported only where needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a task must not pass over in silence: a path that it cannot see, and damage.
+"""What a task must not silently skip: a path that it cannot see, and damage.
 
-A directory that was planned and is not there on the host of a task is an error: that host does not have it
-mounted, or it was renamed. A segment that is gone from a directory that is there is a broker's doing.
+A planned directory that is missing on a task's host is an error: that host has not mounted it, or it was
+renamed. A segment missing from an existing directory was deleted by a broker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Source
 from kafkatool.errors import KafkatoolError
@@ -21,7 +20,7 @@ from kafkatool.spark.planning import FoundSubjects, LogStretch
 
 
 class OnDamage(StrEnum):
-    """What becomes of damage: an error, nothing, or a row with an `error`."""
+    """What happens at damage: an error, nothing, or a row with an `error`."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -33,11 +32,11 @@ class DataLoss(KafkatoolError):
 
 
 class DamageMet(KafkatoolError):
-    """A log is damaged, and damage was to be an error."""
+    """A log is damaged, and damage is an error by request."""
 
 
 def need_all(found: FoundSubjects, fails_on_loss: bool) -> None:
-    """Raise DataLoss where something that was named cannot be read by whoever plans."""
+    """Raise DataLoss if the planning host cannot read something that was named."""
     if found.unread and fails_on_loss:
         more = f" and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
         raise DataLoss(
@@ -47,7 +46,7 @@ def need_all(found: FoundSubjects, fails_on_loss: bool) -> None:
 
 
 def need_directory(path: str) -> None:
-    """Raise DataLoss where this host does not see a directory, or sees an empty one."""
+    """Raise DataLoss if this host does not see a directory, or sees an empty one."""
     try:
         why = None if list_names(path) else "it is empty there"
     except OSError as error:
@@ -62,9 +61,9 @@ def need_directory(path: str) -> None:
 
 
 def is_there(stretch: LogStretch) -> bool:
-    """Return whether a planned log can be opened; False where only that segment is gone.
+    """Return whether a planned log can be opened; False if only that segment is gone.
 
-    Raises DataLoss where its directory is gone too, or the log is not the one that was planned.
+    Raises DataLoss if its directory is gone too, or the log is not the planned one.
     """
     try:
         size = status(stretch.path).st_size
@@ -82,8 +81,7 @@ def is_there(stretch: LogStretch) -> bool:
 
 
 def settled(damage: Damage, source: Source, stretch: LogStretch) -> Damage:
-    """Return the same damage, or a note where a log still grows, or has room reserved behind its end."""
-    damage = in_flight(damage, source, stretch.path)
+    """Return the damage, as a note if the log still grows, or is preallocated after its end."""
     is_tail = damage.end_position == source.size_hint and stretch.state == "active"
     grows = stretch.to_offset is not None or (source.size_hint or 0) > stretch.size
     is_torn = damage.kind is FindingClass.TORN_TAIL and grows
@@ -93,7 +91,7 @@ def settled(damage: Damage, source: Source, stretch: LogStretch) -> Damage:
 
 
 def concerns(damage: Damage, stretch: LogStretch) -> bool:
-    """Return whether offsets are at stake that a stream asked for; all are where nothing narrower was."""
+    """Return whether the damage affects offsets that a stream asked for; always, without such limits."""
     if stretch.to_offset is None or stretch.from_offset is None:
         return True
     is_before = damage.last_offset is not None and damage.last_offset < stretch.from_offset
@@ -102,7 +100,7 @@ def concerns(damage: Damage, stretch: LogStretch) -> bool:
 
 
 def damage_met(damage: Damage, stretch: LogStretch) -> DamageMet:
-    """Return what to raise for damage."""
+    """Return the error to raise for damage."""
     return DamageMet(
         f"{stretch.path} at byte {damage.position} on host {socket.gethostname()}: {damage.kind}: "
         f"{damage.message}; onDamage=skip leaves it out, onDamage=rows shows it as rows, and "
@@ -111,5 +109,5 @@ def damage_met(damage: Damage, stretch: LogStretch) -> DamageMet:
 
 
 def note(message: str) -> None:
-    """Say something in the log of an executor."""
+    """Print a message to the log of an executor."""
     print(f"kafkatool: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""This package and all it needs as one archive, for executors that have none of it.
+"""Pack kafkatool and its dependencies in one archive, for executors that lack them.
 
 Only the standard library is imported here, and functions are sent to executors by value.
 """
@@ -16,14 +16,14 @@ _OF_KAFKATOOL = ("*.py", "*.so", "py.typed")
 
 
 def release() -> str:
-    """What must be the same on both sides."""
+    """Return what must be the same on both sides."""
     from kafkatool import __version__
 
     return f"kafkatool {__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 def release_there(_items: Iterator[object]) -> Iterator[str]:
-    """The same, told by an executor, if it has all that tasks import."""
+    """Yield the executor's release, if it can import all that tasks need."""
     try:
         import crc32c  # noqa: F401
         import lz4.frame  # noqa: F401
@@ -40,7 +40,7 @@ def release_there(_items: Iterator[object]) -> Iterator[str]:
 
 
 def packed_environment(directory: str) -> str:
-    """An archive in this directory of kafkatool and the distributions it needs, as a path for PYTHONPATH."""
+    """Write an archive of kafkatool and the distributions it needs; return its path for PYTHONPATH."""
     path = os.path.join(directory, "kafkatool_env.tar.gz")
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for file, name in _files():
@@ -64,7 +64,7 @@ def _files() -> Iterator[tuple[Path, str]]:
 
 
 def _needed() -> Iterator[Any]:
-    """The distributions behind kafkatool, its extra `arrow`, and behind those."""
+    """Yield the distributions that kafkatool and its extra `arrow` need, directly or not."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     seen: set[str] = set()

@@ -1,6 +1,6 @@
-"""What reads were cut into, written down on the host that plans, so that it can be gone over again.
+"""Write down the plans of reads on the driver's host, so that they can be read again.
 
-As JSON, one file for each plan, by granularity: a query may plan several at once.
+One JSON file per plan, by granularity: a query may plan several at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def write_plan(directory: str, granularity: Granularity, packs: Iterable[list[Lo
 
 
 def read_plan(directory: str) -> list[LogStretch]:
-    """Return what was planned, here and below: every stretch once."""
+    """Return all planned stretches in and below a directory, each once."""
     found: dict[LogStretch, None] = {}
     for path in sorted(Path(directory).rglob("*.json")):
         found |= dict.fromkeys(LogStretch(**row) for row in json.loads(path.read_text()))

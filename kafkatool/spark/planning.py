@@ -1,7 +1,7 @@
-"""What a read of `kafkalog` is cut into: stretches of logs, packed into tasks of about the same size.
+"""Plan a read of `kafkalog`: stretches of logs, packed into tasks of about the same size.
 
-A log is cut where its index says that a batch begins, but only where that is true: a whole batch with a good
-checksum stands there, at the offset that the index tells, and the batches since the entry before lead to it.
+A log is cut where its index says that a batch begins, but only if that is true: a whole batch with a correct
+checksum is there, at the offset in the index, and the batches since the entry before lead to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNBOUNDED = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class LogStretch:
-    """A part of one log, and where it stands."""
+    """A part of one log, and its context."""
 
     root: str
     topic: str | None
@@ -50,7 +50,7 @@ class LogStretch:
 
 @dataclass(slots=True)
 class Wanted:
-    """What filters ask for, as far as names, offsets and times of segments can tell."""
+    """What filters ask for, as far as names, offsets and times of segments can decide."""
 
     topics: set[str] | None = None
     partitions: set[int] | None = None
@@ -74,11 +74,11 @@ class FoundSubjects:
     problems: list[str] = field(default_factory=list)
     """What could not be read, or is malformed."""
     unread: list[str] = field(default_factory=list)
-    """The first of the two only."""
+    """Only what could not be read."""
 
 
 def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None = None) -> FoundSubjects:
-    """Every partition under these roots, with the name of its root. Raises UsageError."""
+    """Return every partition under these roots, with its root's name. Raises UsageError."""
     found = FoundSubjects()
     roots = read_roots(paths, found.unread)
     found.problems += found.unread
@@ -93,7 +93,7 @@ def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None
 
 
 def segments_of(subject: Subject) -> list[Segment]:
-    """Those that are meant, with a log, in order."""
+    """Return the selected segments that have a log, in order."""
     meant = {log.path for log in logs_of(subject.named)}
     return [one for one in subject.partition.segments if one.log is not None and one.log.path in meant]
 
@@ -101,7 +101,7 @@ def segments_of(subject: Subject) -> list[Segment]:
 def plan(
     subjects: Iterable[tuple[str, Subject]], wanted: Wanted, guest: Guest, split_size: int = SPLIT_SIZE
 ) -> list[list[LogStretch]]:
-    """The tasks of a read."""
+    """Return the tasks of a read."""
     stretches: list[LogStretch] = []
     for root, subject in subjects:
         partition = subject.partition
@@ -146,7 +146,7 @@ def _of_segment(
 
 
 def _cuts(segment: Segment, wanted: Wanted, guest: Guest, split_size: int) -> list[tuple[int, int]]:
-    """Where the stretches of a segment begin and end; none where no record in it can be meant."""
+    """Return where the stretches of a segment begin and end; none if no record in it can match."""
     log = segment.log
     assert log is not None
     asks = wanted.first_offset > segment.base_offset or wanted.last_offset < _UNBOUNDED
@@ -169,17 +169,17 @@ def _cuts(segment: Segment, wanted: Wanted, guest: Guest, split_size: int) -> li
             starts = _behind(source, starts, claims, wanted, segment.base_offset)
             stop = _stop(source, claims, wanted, segment.base_offset, log.size)
     except (FileNotFoundError, KafkatoolError):
-        return [(0, log.size)]  # whoever reads it tells
+        return [(0, log.size)]  # the task that reads it reports it
     ends = [*starts[1:], log.size]
     return [(start, min(end, stop)) for start, end in zip(starts, ends, strict=True) if start < stop]
 
 
 def _behind(source: Source, starts: list[int], claims: IndexClaims, wanted: Wanted, base: int) -> list[int]:
-    """Without the stretches that end before the first offset that is wanted."""
+    """Drop the stretches that end before the first wanted offset."""
     relative = wanted.first_offset - base
     if relative <= 0:
         return starts
-    # The entry of a batch tells its last offset: what lies before it is below.
+    # An entry has its batch's last offset: everything before the batch is below it.
     at = bisect_left(claims.offsets, relative)
     if at == 0:
         return starts
@@ -192,7 +192,7 @@ def _behind(source: Source, starts: list[int], claims: IndexClaims, wanted: Want
 
 
 def _stop(source: Source, claims: IndexClaims, wanted: Wanted, base: int, size: int) -> int:
-    """The position of a batch behind the last offset that is wanted, where the index knows one."""
+    """Return the position of a batch after the last wanted offset, if the index has one."""
     at = bisect_left(claims.offsets, wanted.last_offset - base) + 1
     if wanted.last_offset == _UNBOUNDED or at >= len(claims.positions):
         return size
@@ -201,9 +201,9 @@ def _stop(source: Source, claims: IndexClaims, wanted: Wanted, base: int, size: 
 
 
 def _ends_before(segment: Segment, claims: IndexClaims, first_ms: int, guest: Guest) -> bool:
-    """Whether all records of a closed segment are older, by the last entry of its time index.
+    """Return whether all records of a closed segment are older, by the last entry of its time index.
 
-    Only where the log bears it out: the batches behind the last entry of the index are looked at.
+    Only if the log confirms it: the batches after the last index entry are checked.
     """
     if segment.state is SegmentState.ACTIVE or not len(claims.times) or claims.times[-1] >= first_ms:
         return False
@@ -221,7 +221,7 @@ def _ends_before(segment: Segment, claims: IndexClaims, first_ms: int, guest: Gu
 
 
 def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> bool:
-    """Whether an entry leads to a batch, by that batch and by those since the entry before it."""
+    """Return whether an entry points to a batch, by that batch and those since the entry before."""
     position = claims.positions[at]
     before = claims.positions[at - 1] if at else 0
     last = None
@@ -234,13 +234,13 @@ def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> 
     return (
         last is not None
         and last.position == position
-        # An entry may stand for a group of batches: it tells the last offset of the last.
+        # An entry may be for a group of batches: it has the last offset of the last one.
         and last.header.base_offset <= base_offset + claims.offsets[at]
     )
 
 
 def packed(stretches: Iterable[LogStretch], split_size: int) -> Iterator[list[LogStretch]]:
-    """Neighbours together, as much as makes a task."""
+    """Pack neighbouring stretches, as many as make a task."""
     pack: list[LogStretch] = []
     size = 0
     for stretch in stretches:

@@ -1,4 +1,4 @@
-"""Queries in Spark's SQL over the views `records`, `batches` and `segments` of any logs."""
+"""Run queries in Spark SQL over the views `records`, `batches` and `segments` of any logs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FUNCTIONS = {
     "json": "(b BINARY, field STRING) RETURNS STRING RETURN get_json_object(CAST(b AS STRING), "
     "CASE WHEN startswith(field, '$') THEN field ELSE concat('$.', field) END)",
 }
-"""utf8(bytes): text, null where it is none; json(bytes, 'a.b'): a field of a JSON value, as text."""
+"""utf8(bytes): text, null if it is not UTF-8; json(bytes, 'a.b'): a field of a JSON value, as text."""
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, and what it is asked of."""
+    """A query, and the logs to run it on."""
 
     query: str
     paths: Sequence[str]
@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The damage in what a query has read, and the logs that a broker has deleted meanwhile."""
+    """The damage in what a query read, and the logs that a broker deleted meanwhile."""
 
     damages: int = 0
     logs: int = 0
@@ -64,13 +64,13 @@ class Met:
 
 
 def judged_views(spark: Any, query: str) -> tuple[Granularity, ...]:
-    """Return the views that a query asks; run nothing.
+    """Return the views that a query uses, without running anything.
 
-    Raises UsageError for a query that cannot be, Refused for one that does more than ask.
+    Raises UsageError for an invalid query, Refused for one that does more than query.
     """
     _make_functions(spark)
     names = [str(view) for view in Granularity]
-    # Empty, and with all columns: Spark can say which there are where one is misspelt.
+    # Empty, with all columns: Spark can list them if one is misspelt.
     for view in Granularity:
         spark.createDataFrame([], ddl(view, columns_of(view))).createOrReplaceTempView(str(view))
     try:
@@ -87,25 +87,25 @@ def _make_functions(spark: Any) -> None:
 
 
 def run_query(spark: Any, question: Question) -> tuple[Any, Met]:
-    """Return the result as Arrow, all of it, and the damage met."""
+    """Return the whole result as Arrow, and the damage met."""
     return _answered(spark, question, lambda frame, _is_second: frame.toArrow())
 
 
 def write_query(spark: Any, question: Question, output: str) -> Met:
-    """Write the result as Parquet files into a directory that is not there yet; return the damage met."""
+    """Write the result as Parquet into a directory that does not exist yet; return the damage met."""
 
     def write(frame: Any, is_second: bool) -> None:
-        # The second time the directory is there, and empty: the first one made it, and failed.
+        # The second time the directory exists, and is empty: the first try created it, and failed.
         frame.write.mode("append" if is_second else "error").parquet(os.path.abspath(output))
 
     return _answered(spark, question, write)[1]
 
 
 def _answered(spark: Any, question: Question, take: Callable[[Any, bool], _Result]) -> tuple[_Result, Met]:
-    """Ask as if there were no damage; where there is, ask again without it, and count it.
+    """Run as if there were no damage; if there is some, run again without it, and count it.
 
-    Tasks have no way to count for the driver, and a filter that counts would keep Spark from passing on those
-    of the query. So sound logs are read once, and only others again.
+    Tasks cannot count for the driver, and a filter that counts would keep Spark from pushing down those of
+    the query. So undamaged logs are read once, and only others twice.
     """
     register_source(spark)
     _make_functions(spark)
@@ -128,7 +128,7 @@ def _answered(spark: Any, question: Question, take: Callable[[Any, bool], _Resul
 def _open_views(spark: Any, question: Question, on_damage: OnDamage, plan: str) -> None:
     for view in question.views:
         columns = used_columns(question.query, view)
-        # The rows of damage are known by their error, and are none of a consumer's records.
+        # Damage rows have an error, and are not records of a consumer.
         hides = view is Granularity.RECORDS and on_damage is OnDamage.ROWS
         reader = question.reader(spark, view).schema(ddl(view, [*columns, "error"] if hides else columns))
         reader = reader.option("onDamage", str(on_damage)).option("notePlan", plan)
@@ -146,10 +146,10 @@ _PLACE = ("root", "topic", "partition", "segment")
 
 
 def _count_damage(spark: Any, question: Question, plan: str) -> Met:
-    """Go over what was planned once more, for the damage alone."""
+    """Read what was planned once more, only for the damage."""
     found = None
     for view in question.views:
-        # A segment's row only says how much there is.
+        # A segment's row only has the number of damages.
         of = Granularity.RECORDS if view is Granularity.RECORDS else Granularity.BATCHES
         at = "batch_position" if of is Granularity.RECORDS else "position"
         reader = question.reader(spark, of).schema(ddl(of, [*_PLACE, at, "error"]))
@@ -180,7 +180,7 @@ def _count_damage(spark: Any, question: Question, plan: str) -> Met:
 
 
 def rows_of(table: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a result, one by one."""
+    """Yield the rows of a result, one by one."""
     for batch in table.to_batches(max_chunksize=1024):
         yield from batch.to_pylist()
 
@@ -202,12 +202,12 @@ _OURS = {one.__name__: one for one in (UsageError, KafkatoolError, Refused, Data
 
 
 def _ours(error: Exception) -> KafkatoolError:
-    """Return the error that we raised elsewhere, or what Spark says, without the Java behind it."""
+    """Return the error that we raised elsewhere, or Spark's message without the Java stack."""
     from pyspark.errors import AnalysisException, ParseException
 
     text = str(error)
     if type(error).__name__ == "Py4JJavaError":
-        text = text.partition("\n")[2].removeprefix(": ")  # behind the name of a Java object
+        text = text.partition("\n")[2].removeprefix(": ")  # after the name of a Java object
     raised = re.findall(rf"^(?:\w+\.)*({'|'.join(_OURS)}): (.+)$", text, re.MULTILINE)
     if raised:
         name, said = raised[-1]
@@ -220,7 +220,7 @@ def _ours(error: Exception) -> KafkatoolError:
 
 
 def cancellable(spark: Any, run: Callable[[], _Result]) -> _Result:
-    """Run a job so that an interrupt ends it: pyspark's own way leaves it running."""
+    """Run a job so that an interrupt ends it: pyspark itself leaves it running."""
     from pyspark import InheritableThread
 
     context, group, done = spark.sparkContext, f"kafkatool-{id(run)}", Event()

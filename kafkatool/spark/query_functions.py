@@ -1,8 +1,9 @@
-"""The functions of Spark that a query of `kafkatool sql` may call.
+"""The Spark functions that a query of `kafkatool sql` may call.
 
-All of them compute something from their arguments. Not listed is what runs code (`reflect`, `java_method`,
-`try_reflect`), what reads a file or an address that an argument names (`from_xml` with a schema file, `xpath`
-with an external DTD, Avro and Protobuf with descriptors) and whatever a later release of Spark may add.
+All of them only compute something from their arguments. Not listed are functions that run code (`reflect`,
+`java_method`, `try_reflect`), that read a file or address named by an argument (`from_xml` with a schema
+file, `xpath` with an external DTD, Avro and Protobuf with descriptors), and any that a later release of Spark
+adds.
 """
 
 from __future__ import annotations
@@ -83,4 +84,4 @@ _TABLE_VALUED = """
     variant_explode variant_explode_outer
 """
 TABLE_VALUED = frozenset(_TABLE_VALUED.split())
-"""Functions in the place of a table."""
+"""Functions used in place of a table."""

@@ -1,8 +1,8 @@
-"""Judge a query before anything of it runs: only questions to our views, with functions that only compute.
+"""Check a query before it runs: it may only query our views, with functions that only compute.
 
-Spark's own parser says what a query is, and only kinds of steps that are listed here pass: what a later
-release adds is refused until somebody has looked at it. `spark.sql` is of no use for this, as it runs
-commands at once. The analysed plan is judged as well: there a name has become what it stands for.
+Spark's own parser says what a query is, and only steps listed here pass: what a later release adds is refused
+until somebody has reviewed it. `spark.sql` cannot be used for this, as it runs commands at once. The analysed
+plan is checked as well: there, names are resolved.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STEPS = frozenset(
     )
     | _named(_EXPRESSIONS, "PipeOperator")
     | _named(_RUN, "LogicalRDD")
-    # What describes a view or a query, and runs none.
+    # Steps that describe a view or a query, and run none.
     | _named(_PLANS, "DescribeColumn DescribeRelation ShowColumns ShowTables")
     | _named(_ANALYSIS, "CurrentNamespace$ ResolvedNamespace ResolvedTempView UnresolvedTableOrView")
     | _named(
@@ -59,7 +59,7 @@ _VALUES = frozenset(
         "UnresolvedStarWithColumns UnresolvedSubqueryColumnAliases",
     )
 )
-"""Expressions beside those of Spark's package for them."""
+"""Expressions outside Spark's package for them."""
 _RUN_CODE = frozenset(
     _named(
         _EXPRESSIONS,
@@ -68,15 +68,15 @@ _RUN_CODE = frozenset(
         "ToAvro ToProtobuf aggregate.ScalaAggregator aggregate.ScalaUDAF aggregate.V2Aggregator",
     )
 )
-"""Expressions of that package that run code, or read what an argument names."""
+"""Expressions in that package that run code, or read what an argument names."""
 _LEAVES = ("AttributeReference", ".Literal")
 
 
 def refuse_unsafe(spark: Any, query: str, views: Collection[str], functions: Collection[str]) -> set[str]:
-    """Raise Refused where a query does more than ask these views; return those that it asks.
+    """Raise Refused if a query does more than query these views; return those that it uses.
 
-    Raises UsageError and Spark's own errors for a query that cannot be. The views must be
-    there, and may be empty: nothing is run.
+    Raises UsageError and Spark's own errors for an invalid query. The views must exist, and may be empty:
+    nothing is run.
     """
     judge = _QueryJudge(spark, {*views}, SCALAR | {*functions})
     parsed = parsed_plan(spark, query)
@@ -86,12 +86,12 @@ def refuse_unsafe(spark: Any, query: str, views: Collection[str], functions: Col
 
 
 def parsed_plan(spark: Any, query: str) -> Any:
-    """Return what a query says, without asking whether it can be."""
+    """Parse a query without checking its names."""
     return spark._jsparkSession.sessionState().sqlParser().parsePlan(query)
 
 
 def analysed_plan(spark: Any, parsed: Any) -> Any:
-    """Return what it means: names are looked up, and nothing is run."""
+    """Resolve the names in a parsed query, without running anything."""
     run_nothing = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
     return spark._jsparkSession.sessionState().executePlan(parsed, run_nothing).analyzed()
 
@@ -158,7 +158,7 @@ class _QueryJudge:
         raise _refused(f"the function {_quoted(parts)}")
 
     def _nodes(self, item: Any) -> Iterator[tuple[str, Any]]:
-        """Yield every node of a tree, whatever field of another one it hides in."""
+        """Yield every node of a tree, in whatever field of another node it is."""
         from py4j.java_gateway import JavaObject
 
         waiting = [item]

@@ -1,4 +1,4 @@
-"""What a query says, as far as that can be told from its words alone."""
+"""What a query's text alone shows about it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _LITERALS = re.compile(
     r"\b[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL
 )
 _STAR = re.compile(r"(?:\b(?:select|distinct|all)|,|\.)\s*\*|\b(?:natural|table)\b|\|>", re.IGNORECASE)
-"""What stands for columns without naming them."""
+"""Syntax that uses columns without naming them."""
 
 
 def columns_of(granularity: Granularity) -> list[str]:
-    """Return the columns of a view: damage is no record, and has no place among them."""
+    """Return the columns of a view: damage is no record, so `error` is none of its columns."""
     is_record = granularity is Granularity.RECORDS
     return [name for name in TYPES[granularity] if not (is_record and name == "error")]
 
 
 def used_columns(query: str, granularity: Granularity) -> list[str]:
-    """The columns of a view that a query may need: those that it names, or all where it says `*`.
+    """Return the columns of a view that a query may need: those it names, or all if it uses `*`.
 
-    Spark tells a Python source nothing of the kind, and what is not asked for is not decoded.
+    Spark does not pass this to a Python source, and columns not asked for are not decoded.
     """
     bare = _LITERALS.sub(" ", query)
     names = columns_of(granularity)
@@ -38,6 +38,6 @@ def used_columns(query: str, granularity: Granularity) -> list[str]:
 
 
 def views_of(query: str) -> list[Granularity]:
-    """The views that a query may name."""
+    """Return the views that a query may name."""
     words = {word.lower() for word in re.findall(r"\w+", _LITERALS.sub(" ", query))}
     return [view for view in Granularity if str(view) in words]

@@ -1,4 +1,4 @@
-"""Stretches of logs as Arrow batches: only the columns that are wanted, and never too much at once."""
+"""Read stretches of logs as Arrow batches: only the wanted columns, in bounded batches."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
@@ -50,14 +51,14 @@ from kafkatool.spark.workers import settle_in
 
 MOST_ROWS = 1 << 16
 MOST_BYTES = 8 << 20
-"""Of one Arrow batch: it takes as much of the JVM's memory outside of its heap."""
+"""Per Arrow batch: it takes as much of the JVM's off-heap memory."""
 _MOST_MS = (1 << 63) // 1000 - 1
 Rows = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class RowReader:
-    """How stretches are read. Pickled: it goes to the tasks."""
+    """How to read stretches. Pickled and sent to the tasks."""
 
     granularity: Granularity
     names: list[str]
@@ -69,7 +70,7 @@ class RowReader:
     """Leave out all rows without an error."""
 
     def read(self, stretches: Iterable[LogStretch]) -> Iterator[Any]:
-        """Yield Arrow batches. Raises DataLoss for what is not there, and DamageMet if that is asked."""
+        """Yield Arrow batches. Raises DataLoss for what is missing, and DamageMet on request."""
         settle_in()
         schema = arrow_schema(self.granularity, self.names)
         of_one = {
@@ -88,7 +89,7 @@ class RowReader:
         return self.granularity is Granularity.SEGMENTS and set(self.names) <= LISTED.keys()
 
     def _can_read(self, stretch: LogStretch) -> bool:
-        """Return whether a log is there; notes one that a broker has deleted. Raises DataLoss."""
+        """Return whether a log exists; note one that a broker deleted. Raises DataLoss."""
         if self._is_listing:
             return True
         try:
@@ -99,11 +100,11 @@ class RowReader:
             if self.fails_on_loss:
                 raise
             note(str(loss))
-        # A segment that is gone is a row with an error.
+        # A missing segment is a row with an error.
         return self.granularity is Granularity.SEGMENTS or exists(stretch.path)
 
     def _damaged(self, stretch: LogStretch, damage: Damage) -> Iterator[tuple[dict[str, Any], int]]:
-        """What is asked for in the place of damage: a row, nothing, or DamageMet."""
+        """Yield what was asked for instead of damage: a row, or nothing; or raise DamageMet."""
         if damage.severity is Severity.NOTE or not concerns(damage, stretch):
             return
         if self.on_damage is OnDamage.FAIL:
@@ -126,7 +127,7 @@ class RowReader:
 
     def _segment(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         if stretch.start:
-            return  # a row a segment, however it is cut
+            return  # one row per segment, however it is cut
         if self._is_listing:
             yield {}, 1
             return
@@ -153,7 +154,8 @@ class RowReader:
     def _batches(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
         try:
             with open_source(stretch.path, replace(self.guest)) as source:
-                for found in walk_batches(source, stretch.start, stretch.end):
+                split = Split(stretch.path, stretch.start, stretch.end, stretch.size)
+                for found in walk_batches(SegmentWalk(source, split, is_active=stretch.state == "active")):
                     if isinstance(found, Damage):
                         yield from self._damaged(stretch, settled(found, source, stretch))
                     elif not self.only_damage:
@@ -192,7 +194,7 @@ class RowReader:
     def _pieces(
         self, stretch: LogStretch, said: list[str], failed: list[str]
     ) -> Iterator[RecordPiece | UnreadPiece]:
-        """What lies in a stretch; what is said of its log, and why it cannot be opened."""
+        """Yield the pieces in a stretch; collect notes about its log, and why it cannot be opened."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
             subject = _subject(stretch)
@@ -248,7 +250,7 @@ def _position(bad: UnreadPiece) -> int:
 
 
 def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
-    """Keep what is said of one log: a walk goes on to the next before it is stopped."""
+    """Keep messages about one log: a walk reaches the next before it is stopped."""
 
     def take(message: str) -> None:
         if message.startswith(f"{log.path}:"):
@@ -271,7 +273,7 @@ def _unreadable(stretch: LogStretch, message: str) -> Damage:
 
 
 def record_damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]:
-    """One row in the place of records that cannot be read: where they should be, and why they are not."""
+    """Return one row instead of unreadable records: where they should be, and the reason."""
     known = {
         "offset": damage.first_offset,
         "batch_position": damage.position,
@@ -282,7 +284,7 @@ def record_damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]
 
 
 def add_up(stretch: LogStretch, guest: Guest) -> LogStats:
-    """The numbers of a whole segment, by the job of `stats`."""
+    """Return the numbers of a whole segment, by the job of `stats`."""
     whole = Split(stretch.path, 0, stretch.size, stretch.size)
     job = StatsJob(0, is_active=stretch.state == "active", guest=guest)
     [(_key, found)] = survey(iter([Task(0, job, (whole,))]), Workers())
@@ -295,7 +297,7 @@ def _partition(directory: str) -> Partition:
 
 
 def _subject(stretch: LogStretch) -> Subject:
-    """The partition as a task sees it: limits are those of the plan."""
+    """Return the partition as a task sees it, with the limits of the plan."""
     partition = _partition(stretch.directory)
     if all(one.log is None or one.log.path != stretch.path for one in partition.live_segments):
         _partition.cache_clear()  # rolled since
@@ -309,7 +311,7 @@ def _listed(stretch: LogStretch, name: str) -> object:
 
 
 def _bounded(batch: Any) -> Iterator[Any]:
-    """A batch in pieces that a JVM of modest size can take."""
+    """Yield a batch in pieces that a JVM of modest size can take."""
     least = max(1, batch.num_rows * MOST_BYTES // max(1, batch.nbytes))
     step = min(MOST_ROWS, least)
     if batch.num_rows <= step:
@@ -317,7 +319,7 @@ def _bounded(batch: Any) -> Iterator[Any]:
         return
     for start in range(0, batch.num_rows, step):
         piece = batch.slice(start, step)
-        # Slices are cut by the average; where records differ much, one by one.
+        # Slices are cut by the average; one row each if records differ too much.
         if piece.nbytes > 2 * MOST_BYTES and piece.num_rows > 1:
             yield from (piece.slice(row, 1) for row in range(piece.num_rows))
         else:

@@ -1,4 +1,4 @@
-"""The columns of `kafkalog`, for Spark and for Arrow: segments, batches, records."""
+"""The columns of `kafkalog` for Spark and Arrow: segments, batches, records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkatool.engine.records.arrow_batches import BATCH_TYPES
+from kafkatool.engine.records.arrow_rows import ARROW, RECORD_COLUMNS, RECORD_FIELDS
 
 
 class Granularity(StrEnum):
@@ -32,6 +33,9 @@ LISTED: dict[str, Any] = {
 }
 """What is known of a segment without opening it."""
 _HEADER = pa.struct([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
+_RECORD_TYPES = {name: ARROW[RECORD_FIELDS[name].type] for name in RECORD_COLUMNS} | {
+    "headers": pa.list_(_HEADER)
+}
 TYPES: dict[Granularity, dict[str, Any]] = {
     Granularity.SEGMENTS: {
         **LISTED,
@@ -47,26 +51,13 @@ TYPES: dict[Granularity, dict[str, Any]] = {
     Granularity.BATCHES: {**_PLACE, **BATCH_TYPES},
     Granularity.RECORDS: {
         **_PLACE,
-        "offset": pa.int64(),
-        "timestamp_ms": pa.int64(),
+        **{name: _RECORD_TYPES[name] for name in ("offset", "timestamp_ms")},
         "timestamp": pa.timestamp("us", tz="UTC"),
-        "timestamp_type": pa.string(),
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "headers": pa.list_(_HEADER),
-        "sequence": pa.int32(),
-        "producer_id": pa.int64(),
-        "producer_epoch": pa.int32(),
-        "partition_leader_epoch": pa.int32(),
-        "batch_position": pa.int64(),
-        "is_control": pa.bool_(),
-        "txn": pa.string(),
-        "above_high_watermark": pa.bool_(),
-        "below_log_start": pa.bool_(),
+        **_RECORD_TYPES,
         "error": pa.string(),
     },
 }
-"""`error` of a record is null; with onDamage=rows a row has one where there is damage, and little else."""
+"""A record's `error` is null; with onDamage=rows, damage gives a row with one, and little else."""
 _NAMES = {
     pa.string(): "STRING",
     pa.int32(): "INT",
@@ -79,7 +70,7 @@ _NAMES = {
 
 
 def ddl(granularity: Granularity, names: list[str] | None = None) -> str:
-    """The columns as Spark spells them, all or some."""
+    """Return the columns as Spark DDL, all or some."""
     types = TYPES[granularity]
     return ", ".join(f"`{name}` {_NAMES[types[name]]}" for name in names or types)
 

@@ -1,4 +1,4 @@
-"""A Spark session as a command needs it: quiet, with this package wherever tasks run, gone at the end."""
+"""Provide a Spark session: quiet, with this package wherever tasks run, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # Through TCP every task of a Python worker waits some 20 ms for nothing.
+    # Through TCP every task of a Python worker wastes some 20 ms.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def open_session(master: str, conf: Mapping[str, str], say: Say = lambda message: None) -> Iterator[Any]:
-    """A session on this master; one that is there already is used, and left. Raises KafkatoolError."""
+    """Provide a session on this master; an existing one is used, and left running. Raises KafkatoolError."""
     if not _KNOWN.match(master):
         raise UsageError(
             f"--spark {master!r} is no master: local[*], local-cluster[2,1,1024], spark://HOST:PORT, "
@@ -56,7 +56,7 @@ def open_session(master: str, conf: Mapping[str, str], say: Say = lambda message
     handler = signal.getsignal(signal.SIGINT)
     with tempfile.TemporaryDirectory(prefix="kafkatool-spark-") as scratch:
         session = _start_where_it_works(master, conf, scratch, say)
-        # pyspark's own handler cancels on a connection that is busy, and the job goes on.
+        # pyspark's own handler cancels on a busy connection, and the job goes on.
         signal.signal(signal.SIGINT, handler)
         try:
             yield session
@@ -68,13 +68,13 @@ def open_session(master: str, conf: Mapping[str, str], say: Say = lambda message
 def _active_session() -> Any:
     from pyspark.sql import SparkSession
 
-    # Which one is active is a matter of threads: another one, or this one after an interrupt, has none.
+    # "Active" is per thread: another thread, or this one after an interrupt, has no active session.
     session = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
     return None if session is None or session.sparkContext._jsc is None else session
 
 
 def java_version() -> int | None:
-    """The major version of the Java that Spark would start; None if there is none."""
+    """Return the major version of the Java that Spark would start; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.path.exists(java):
@@ -98,7 +98,7 @@ def _need_java() -> None:
 
 
 def _start_where_it_works(master: str, conf: Mapping[str, str], scratch: str, say: Say) -> Any:
-    """A session whose executors have this package: their own, or one that is packed and sent along."""
+    """Return a session whose executors have this package: installed there, or packed and sent."""
     chosen = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     python = chosen or sys.executable
     session = _start(master, {"spark.pyspark.python": python, **conf}, scratch)
@@ -122,7 +122,7 @@ def _start_where_it_works(master: str, conf: Mapping[str, str], scratch: str, sa
 
 
 def _has_all(session: Any) -> bool:
-    """Whether every executor can import what we need, of the same release."""
+    """Return whether every executor can import what we need, in the same release."""
     from kafkatool.spark.packing import release, release_there
 
     context = session.sparkContext
@@ -135,7 +135,7 @@ def _has_all(session: Any) -> bool:
 
 
 def _by_value(function: Any) -> Any:
-    """The function itself is sent, as its module may not be there."""
+    """Return a function that is sent by value, as its module may be missing there."""
     from pyspark import cloudpickle as typed
 
     cloudpickle: Any = typed
@@ -150,7 +150,7 @@ def _by_value(function: Any) -> Any:
 
 
 class _Sent:
-    """Something that was pickled before, and is unpickled where it is sent to, without this class."""
+    """Something pickled in advance, and unpickled at the receiver, without this class."""
 
     def __init__(self, pickled: bytes) -> None:
         self.pickled = pickled
@@ -182,7 +182,7 @@ def _start(master: str, conf: Mapping[str, str], scratch: str) -> Any:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for key, value in {**settings, **conf}.items():
         builder = builder.config(key, value)
-    # Spark asks the environment first, for the driver's own Python workers too.
+    # Spark reads the environment first, for the driver's own Python workers too.
     os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     log = os.path.join(scratch, "spark.log")
@@ -194,7 +194,7 @@ def _start(master: str, conf: Mapping[str, str], scratch: str) -> Any:
 
 
 def _reason(error: Exception, log: str) -> str:
-    """The last thing in Spark's log that says why, or what Python says."""
+    """Return the last reason in Spark's log, or else Python's message."""
     with suppress(OSError), open(log, errors="replace") as file:
         lines = [line.strip() for line in file if "Exception" in line or "ERROR" in line]
         if lines:
@@ -204,7 +204,7 @@ def _reason(error: Exception, log: str) -> str:
 
 @contextmanager
 def _output_to(path: str) -> Iterator[None]:
-    """What is started meanwhile writes there: the JVM and its workers keep what they inherit."""
+    """Redirect output to a file: the JVM and workers started meanwhile keep it."""
     sys.stdout.flush()
     sys.stderr.flush()
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

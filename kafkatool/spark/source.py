@@ -1,4 +1,4 @@
-"""The data source `kafkalog`: logs of Kafka as tables of Spark, without Kafka.
+"""The data source `kafkalog`: Kafka's logs as Spark tables, without Kafka.
 
     kafkatool.spark.register(spark)
     spark.read.format("kafkalog").option("granularity", "batches").load("/var/lib/kafka/data")
@@ -8,20 +8,20 @@
 | path, paths | log directories, partitions or files; globs; `label=PATH` names a root |
 | granularity | `segments`, `batches` or `records` (default) |
 | all | `true`: every record of the raw log; else what a consumer of committed records would get |
-| splitBytes | bytes of a log a task reads, default 128 MiB |
-| failOnDataLoss | `true` (default): a path or a partition directory that is missing where it is to be read,
-or a log that has changed since the read was planned, is an error; only a segment that a broker has deleted
-from a directory that is there is a note in the log of its executor |
+| splitBytes | bytes of a log per task, default 128 MiB |
+| failOnDataLoss | `true` (default): a path or partition directory that is missing where it is to be read, or
+a log that has changed since the read was planned, is an error; only a segment that a broker has deleted from
+an existing directory is just noted in the log of its executor |
 | onDamage | `fail` (default): damage in a log is an error; `skip`: it gives no rows; `rows`: it gives rows
-whose column `error` says what it is |
+whose column `error` describes it |
 | cacheKeep | `true`: leave in the page cache what was read |
-| maxRate | bytes a second that a task reads at most |
+| maxRate | bytes per second that a task reads at most |
 | maxErrors | stop a task after more than so many unreadable blocks of 4 KiB |
-| maxRecordsPerTrigger | for streams: how many offsets a micro-batch takes at most |
+| maxRecordsPerTrigger | for streams: the most offsets in a micro-batch |
 
 Spark does not tell a Python source which columns it needs: `.schema("offset BIGINT, key BINARY")` does, and
-what is not named is never decoded. Filters on root, topic, partition, offsets and times leave out segments
-and stretches of them, where `spark.sql.python.filterPushdown.enabled` is true.
+columns not named there are never decoded. Filters on root, topic, partition, offsets and times skip segments
+and parts of them, if `spark.sql.python.filterPushdown.enabled` is true.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register_source(spark: Any) -> None:
-    """Make the source known to a session, with push-down where the session has that."""
+    """Make the source known to a session, with push-down if the session has it enabled."""
     is_on = spark.conf.get(_PUSHDOWN, "false") == "true"
     spark.dataSource.register(KafkaLogSource if is_on else _WithoutPushdown)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for by `.option(…)`."""
+    """What `.option(…)` asks for."""
 
     paths: tuple[str, ...]
     granularity: Granularity
@@ -77,13 +77,13 @@ class Options:
     on_damage: OnDamage = OnDamage.FAIL
     fails_on_loss: bool = True
     note_plan: str | None = None
-    """A directory of the driver's host: what is planned is written there."""
+    """A directory on the driver's host where plans are written."""
     use_plan: str | None = None
-    """The same, to be read instead of planning anew."""
+    """Such a directory, to read instead of planning again."""
 
     @classmethod
     def of(cls, options: Any) -> Options:
-        """Raises UsageError for what makes no sense."""
+        """Parse the options; raise UsageError for invalid ones."""
         paths = json.loads(options["paths"]) if "paths" in options else []
         if options.get("path"):
             paths.append(options["path"])
@@ -115,7 +115,7 @@ def _is_true(options: Any, name: str) -> bool:
 
 
 def _word(options: Any, name: str, known: list[str]) -> str:
-    """One of a few words, of which the first is the default."""
+    """Return an option that is one of a few words, the first being the default."""
     word = str(options.get(name, known[0])).lower()
     if word not in known:
         raise unknown_word(f"kafkalog: {name}", word, known)
@@ -123,7 +123,7 @@ def _word(options: Any, name: str, known: list[str]) -> str:
 
 
 def guest_options(guest: Guest) -> dict[str, str]:
-    """The options that have logs read as this guest reads them."""
+    """Return the options that make tasks read logs as this guest does."""
     found = {"cacheKeep": str(guest.cache_keep).lower()}
     numbers = {"maxRate": guest.max_rate, "maxErrors": guest.max_errors}
     return found | {name: str(number) for name, number in numbers.items() if number is not None}
@@ -196,7 +196,7 @@ class LogReader(DataSourceReader):
             return [Stretches(pack) for pack in packed(planned, options.split_size)]
         found = find_subjects(options.paths, options.guest)
         need_all(found, options.fails_on_loss)
-        # A segment is one row: cut, it would be told several times.
+        # A segment is one row: if cut, it would be counted several times.
         size = 1 << 62 if options.granularity is Granularity.SEGMENTS else options.split_size
         packs = plan(found.subjects, self.wanted, options.guest, size)
         if options.granularity is Granularity.SEGMENTS:
@@ -222,7 +222,7 @@ def _spread(pack: list[LogStretch], size: int) -> Iterator[list[LogStretch]]:
 
 
 class FilteringLogReader(LogReader):
-    """Leaves out what filters rule out; every filter is still evaluated by Spark."""
+    """Leave out what filters rule out; Spark still evaluates every filter."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         for one in filters:
@@ -246,7 +246,7 @@ _TIME = {
 
 
 def take_filter(wanted: Wanted, one: Filter, granularity: Granularity) -> None:
-    """Narrow what is wanted by a filter, as far as it can be told from names and indexes."""
+    """Narrow what is wanted by a filter, as far as names and indexes allow."""
     path: tuple[str, ...] = getattr(one, "attribute", ())
     name = path[0] if len(path) == 1 else None
     if name is None:

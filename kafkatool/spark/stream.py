@@ -1,8 +1,8 @@
-"""A log directory that grows, as a stream of Spark: every committed record once, by its offset.
+"""Read a growing log directory as a Spark stream: every committed record once, by its offset.
 
 The offsets of a stream are JSON: `{"root/topic-0": next offset}`. In every partition a micro-batch ends where
-somebody who consumes committed records would have to wait: at the high watermark, at the first open
-transaction, at the end of the last whole batch. With the option `all` only the last of these counts.
+a consumer of committed records would have to wait: at the high watermark, the first open transaction, or the
+end of the last whole batch. With the option `all` only the last of these counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Offsets = dict[str, int]
 
 @dataclass(slots=True)
 class _Growing:
-    """How far one partition was looked at; only what is new is read the next time."""
+    """How far one partition was read; only what is new is read the next time."""
 
     subject: Subject
     transactions: Transactions
@@ -73,7 +73,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ends()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        """Where the next micro-batch ends: never before it starts, and at most so many offsets on."""
+        """Return where the next micro-batch ends: never before its start, and limited in offsets."""
         ends = self._ends() if self._until is None else self._until
         self._need(start, ends)
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -83,14 +83,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for number, name in enumerate(new):
             there = ends[name] - begins[name]
             if room is not None:
-                there = min(there, -(-room // (len(new) - number)))  # everybody gets a share
+                there = min(there, -(-room // (len(new) - number)))  # every partition gets a share
                 room -= there
             if there:
                 found[name] = begins[name] + there
         return found
 
     def _first(self, name: str) -> int:
-        """Nothing lies before the first segment, whatever offset it begins with."""
+        """Return the base offset of the first segment: nothing lies before it."""
         growing = self._growing.get(name)
         logs = [] if growing is None else logs_of(growing.subject.named)
         return logs[0].base_offset if logs else 0
@@ -107,13 +107,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _subjects(self) -> list[tuple[str, Subject]]:
-        """Every partition that is there. Raises DataLoss where something that was named cannot be read."""
+        """Return every existing partition. Raises DataLoss if something that was named cannot be read."""
         found = find_subjects(self.options.paths, self.options.guest)
         need_all(found, self.options.fails_on_loss)
         return found.subjects
 
     def _need(self, names: Iterable[str], there: Collection[str]) -> None:
-        """Raise DataLoss where a partition that was read before is gone."""
+        """Raise DataLoss if a partition that was read before is gone."""
         gone = sorted(name for name in names if name not in there)
         if gone and self.options.fails_on_loss:
             raise DataLoss(
@@ -162,16 +162,16 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self.rows.read(partition.stretches)
 
     def commit(self, end: Offsets) -> None:
-        """Nothing is kept that could be let go."""
+        """Do nothing: no state is kept that could be dropped."""
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks need no more than this."""
+        """Pickle only what tasks need."""
         return {"options": self.options, "rows": self.rows, "_growing": {}, "_until": None}
 
 
 def _within(stretch: LogStretch, first: int, behind: int) -> LogStretch:
-    # What was decided when the offsets were told stays decided.
+    # Decisions made when the offsets were reported stay.
     return replace(stretch, from_offset=first, to_offset=behind, high_watermark=LOG_END)

@@ -1,4 +1,4 @@
-"""What one task of Spark reads."""
+"""The input of one Spark task."""
 
 from __future__ import annotations
 

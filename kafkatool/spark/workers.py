@@ -1,10 +1,10 @@
-"""A pool of workers whose processes are those of a Spark cluster: every job of the engine runs there.
+"""A pool of workers whose processes are a Spark cluster's: every job of the engine runs there.
 
-    submit  ->  in line  ->  a Spark job of some tasks, each a list of functions  ->  results, errors
+    submit  ->  queue  ->  a Spark job of some tasks, each a list of functions  ->  results, errors
 
-What is small is packed together, as a task costs some milliseconds however little it does. Two Spark jobs
-are under way at a time, so that no slot waits for the slowest task of one. An error comes back as a result:
-Spark sees no failed task unless an executor dies, and then it tries again somewhere else.
+Small functions are packed together, as a task costs some milliseconds however little it does. Two Spark jobs
+are in progress at a time, so that no slot waits for the slowest task of one. An error comes back as a result:
+Spark sees no failed task unless an executor dies, and then it retries elsewhere.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.spark.losses import need_directory
 
 LEAST_TASK = 16 << 20
-"""Bytes to read that are worth a task of their own."""
+"""Bytes to read that justify a task of their own."""
 MOST_IN_A_TASK = 256
-_SIZE_OF_OTHERS = 4 << 20  # what a function stands for that does not say what it reads
+_SIZE_OF_OTHERS = 4 << 20  # assumed for functions that do not say what they read
 _JOBS_AT_ONCE = 2
 _SPLITS_A_SLOT = 8
 _POLL_SECONDS = 0.1
@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 
 
 class _Job:
-    """Functions that run as one Spark job, and how far it is."""
+    """Functions that run as one Spark job, and its progress."""
 
     def __init__(self, pendings: list[Pending[Any]], slots: int) -> None:
         self.pendings = pendings
@@ -47,10 +47,10 @@ class _Job:
 
 
 class SparkWorkers(Workers):
-    """Where functions run: on the executors of a session."""
+    """Run functions on the executors of a session."""
 
     def __init__(self, session: Any, advance: Callable[[int], None] = lambda size: None) -> None:
-        """`advance` is told of bytes as the tasks that read them end."""
+        """Use a session; `advance` is called with bytes as the tasks that read them end."""
         self._context = session.sparkContext
         self.count = max(2, self._context.defaultParallelism)
         self._advance = advance
@@ -73,7 +73,7 @@ class SparkWorkers(Workers):
         return pending
 
     def wait(self) -> None:
-        """Until a job has ended; nothing may be left to do."""
+        """Wait until a job has ended; there may be nothing left to do."""
         self._launch()
         while self._under_way:
             try:
@@ -99,12 +99,12 @@ class SparkWorkers(Workers):
         InheritableThread(target=self._run, args=(job,), daemon=True).start()
 
     def _run(self, job: _Job) -> None:
-        """In a thread of its own: the main thread must be free for an interrupt."""
+        """Run a job in its own thread: the main thread must be free for an interrupt."""
         context = self._context
         try:
             context.setJobGroup(job.group, "kafkatool", interruptOnCancel=True)
             packs = [[(one.run, one.arguments) for one in pack] for pack in job.packs]
-            # Pickled here: what is the same for all functions of a task is sent once.
+            # Pickled here: what all functions of a task share is sent once.
             blobs = [bytearray(pickle.dumps((os.getcwd(), pack), pickle.HIGHEST_PROTOCOL)) for pack in packs]
             tasks = context.parallelize(blobs, len(blobs)).mapPartitions(run_packs)
             # Nobody is left to cancel a job that begins after the end.
@@ -142,10 +142,10 @@ class SparkWorkers(Workers):
             job.told = size
 
     def close(self) -> None:
-        """Cancel what is under way. Again and again: a job that is not known yet is not cancelled.
+        """Cancel what is in progress, repeatedly: a job that Spark does not know yet is not cancelled.
 
-        On a busy machine a job that was cancelled may be sent again, without its group. Then everything in
-        the session is cancelled, as Spark itself does at an interrupt.
+        On a busy machine a cancelled job may be sent again, without its group. Then everything in the session
+        is cancelled, as Spark itself does at an interrupt.
         """
         self._is_closed = True
         self._waiting.clear()
@@ -169,7 +169,7 @@ class SparkWorkers(Workers):
 
 
 def _size(pending: Pending[Any]) -> int:
-    """How much a function has to read, as one of its arguments tells."""
+    """Return how much a function has to read, according to one of its arguments."""
     said = (getattr(one, "bytes_to_read", None) for one in pending.arguments)
     return next((size for size in said if size is not None), _SIZE_OF_OTHERS)
 
@@ -179,7 +179,7 @@ def _split_of(arguments: tuple[object, ...]) -> Split | None:
 
 
 def _packs(pendings: list[Pending[Any]], left: int, slots: int) -> Iterator[list[Pending[Any]]]:
-    """Neighbours together, as much as makes a task; less towards the end: nobody waits long for the last."""
+    """Pack neighbours, as many as make a task; fewer towards the end, so that no slot waits long."""
     pack: list[Pending[Any]] = []
     size = 0
     for pending in pendings:
@@ -195,7 +195,7 @@ def _packs(pendings: list[Pending[Any]], left: int, slots: int) -> Iterator[list
 
 
 def _failure(job: _Job, error: BaseException) -> KafkatoolError:
-    """What Spark says of a task that it gave up, with what the task was about."""
+    """Return Spark's reason for giving up a task, with what the task was about."""
     text = str(error)
     task = re.search(r"Task (\d+) in stage", text)
     where = ""
@@ -207,7 +207,7 @@ def _failure(job: _Job, error: BaseException) -> KafkatoolError:
 
 
 def place_of(arguments: tuple[object, ...]) -> str:
-    """What a function is about, as file and bytes."""
+    """Return what a function is about, as file and bytes."""
     split = _split_of(arguments)
     if split is not None:
         return f"{split.path} from byte {split.start} to {split.end}"
@@ -218,7 +218,7 @@ def place_of(arguments: tuple[object, ...]) -> str:
 
 
 def run_packs(blobs: Iterator[bytearray]) -> Iterator[bytearray]:
-    """Every function of every pack; what one raises is its result."""
+    """Run every function of every pack, and yield the results; an error is a result."""
     settle_in()
     for blob in blobs:
         directory, pack = pickle.loads(bytes(blob))
@@ -229,7 +229,7 @@ def run_packs(blobs: Iterator[bytearray]) -> Iterator[bytearray]:
 
 @contextmanager
 def _working_in(directory: str) -> Iterator[None]:
-    """Paths mean here what they mean where they were typed."""
+    """Resolve paths as on the host where they were typed."""
     before = os.getcwd()
     with suppress(OSError):
         os.chdir(directory)
@@ -252,7 +252,7 @@ def _ended(run: Callable[..., object], arguments: tuple[object, ...]) -> tuple[b
 
 
 def _need_what_is_read(arguments: tuple[object, ...]) -> None:
-    """Raise DataLoss where this host does not see a directory: to a job its files were merely deleted."""
+    """Raise DataLoss if this host does not see a directory: to a job its files would seem deleted."""
     for one in arguments:
         log = one.path if isinstance(one, Split) else getattr(one, "reads", None)
         directory = getattr(one, "path", None) if log is None else os.path.dirname(log) or "."
@@ -261,7 +261,7 @@ def _need_what_is_read(arguments: tuple[object, ...]) -> None:
 
 
 def settle_in() -> None:
-    """Once a worker: read as every process of ours, and spare Spark most of its collection after a task."""
+    """Prepare a worker once: read at idle priority, and save Spark most garbage collection after a task."""
     if not getattr(gc, "_kafkatool_is_frozen", False):
         from kafkatool.engine.files.page_cache import idle_io_priority, keep_freed_memory
 

@@ -257,21 +257,21 @@ def test_a_state_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
     log_dir: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    fsync, replace = os.fsync, os.replace
+    fsync, really = os.fsync, os.rename
 
     def sync(fd: int) -> None:
         done.append(os.readlink(f"/proc/self/fd/{fd}"))
         fsync(fd)
 
-    def rename(source: str, target: str) -> None:
+    def rename(source: str, target: str, **within: None) -> None:
         assert done[-1:] == [source]
         done.append(target)
-        replace(source, target)
+        really(source, target, **within)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", rename)
+    monkeypatch.setattr(os, "rename", rename)
     summary("--state", state, log_dir)
-    assert done[-1] == str(state)
+    assert done[-2:] == [str(state), str(state.parent)]
 
 
 def test_two_runs_with_one_state_lose_nothing_of_each_other(log_dir: Path, state: Path) -> None:

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,7 +67,14 @@ class DirNode:
         self.pending.clear()
 
 
-Node = FileNode | DirNode
+@dataclass
+class LinkNode:
+    """A symbolic link: it is there, or its name is not."""
+
+    target: str
+
+
+Node = FileNode | DirNode | LinkNode
 
 
 @dataclass
@@ -156,6 +165,12 @@ class CrashDisk:
         cut = self._begin(f"link {self._short(source)} {self._short(target)}")
         self._disk.link(source, target)
         self._name(target, self._node(source))
+        self._end(cut)
+
+    def symlink(self, target: str, path: str) -> None:
+        cut = self._begin(f"symlink {target} {self._short(path)}")
+        self._disk.symlink(target, path)
+        self._name(path, LinkNode(target))
         self._end(cut)
 
     def unlink(self, path: str) -> None:
@@ -327,6 +342,9 @@ class CrashFile:
     def sync(self) -> None:
         self._disk.sync(self._node, self.path)
 
+    def lock(self) -> bool:
+        return self._real.lock()
+
     def close(self) -> None:
         self._real.close()
 
@@ -356,10 +374,60 @@ def every_way(seed: int) -> Iterator[tuple[str, Keep, Callable[[int], int]]]:
     yield "some lost", at_random(seed), lambda size: chance.randrange(size + 1)
 
 
+@dataclass(frozen=True)
+class Crash:
+    """What a power cut left of a directory. `done`: the work had ended before it."""
+
+    left: Path
+    done: bool
+    way: str
+    operations: list[str]
+    sync_sites: set[str]
+
+
+def every_crash(
+    scratch: Path,
+    prepare: Callable[[Path], object],
+    work: Callable[[CrashDisk], object],
+    without: str | None = None,
+    chances: int = 1,
+) -> Iterator[Crash]:
+    """Do a piece of work on a prepared directory, and cut the power at each of its operations in turn.
+
+    What is lost is drawn so many times.
+    """
+    number, is_done = 0, False
+    while not is_done:
+        root = scratch / "disk"
+        root.mkdir(parents=True)
+        prepare(root)
+        disk = CrashDisk(root, stop_at=number, without=without)
+        with suppress(PowerCut):
+            work(disk)
+            is_done = True
+        disk.close()
+        drawn = [("some lost", at_random(seed), lambda size: size // 2) for seed in range(1, chances)]
+        for way, keep, tear in (*every_way(number), *drawn):
+            left = disk.survivors(scratch / "left", keep=keep, tear=tear)
+            yield Crash(left, is_done, way, disk.operations, disk.sync_sites)
+            shutil.rmtree(left)
+        shutil.rmtree(root)
+        number += 1
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The bytes of every file below a directory that some name leads to, by its path."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
 def _read_tree(path: str) -> DirNode:
     node = DirNode()
     for entry in os.scandir(path):
-        if entry.is_dir(follow_symlinks=False):
+        if entry.is_symlink():
+            node.durable[entry.name] = LinkNode(os.readlink(entry.path))
+        elif entry.is_dir():
             node.durable[entry.name] = _read_tree(entry.path)
         else:
             content = bytearray(Path(entry.path).read_bytes())
@@ -377,6 +445,9 @@ def _write_tree(target: Path, node: DirNode, keep: Keep, torn: Callable[[Change]
         if isinstance(child, DirNode):
             (target / name).mkdir()
             _write_tree(target / name, child, keep, torn)
+            continue
+        if isinstance(child, LinkNode):
+            (target / name).symlink_to(child.target)
             continue
         content, attributes = bytearray(child.durable), dict(child.attributes)
         for pending in child.pending:

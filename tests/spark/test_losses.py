@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kafkatool.engine.audit.log_walk import AuditJob
+from kafkatool.engine.audit.batch_files import BatchFiles
+from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.log_facts import LogFacts
@@ -182,7 +183,7 @@ def test_a_function_is_not_run_where_its_log_cannot_be_seen() -> None:
 def test_a_lake_that_is_not_mounted_is_no_log_that_is_gone(users: Path) -> None:
     log = logs_in(users)[0]
     size = log.stat().st_size
-    job = AuditJob(0, directory=str(users / "not-mounted"), name="part")
+    job = LogJob(0, observers=(BatchFiles(Disk(), str(users / "not-mounted"), "part"),))
     facts: LogFacts = job.map(Split(str(log), 0, size, size), None)
     assert not facts.vanished
     assert facts.failure is not None

@@ -128,8 +128,9 @@ def test_what_is_no_lake_is_refused(spark: Any, good: Path, tmp_path: Path) -> N
 
 def test_two_runs_at_once_are_one_too_many(spark: Any, good: Path, tmp_path: Path) -> None:
     from kafkatool.engine.audit.lake import locked
+    from kafkatool.engine.files.disk import Disk
 
-    with locked(str(tmp_path / "lake")):
+    with locked(str(tmp_path / "lake"), Disk()):
         done = audit(tmp_path / "lake", f"a={good / 'payments-0'}")
     assert done.exit_code == 5
     assert b"another run" in done.stderr

@@ -27,7 +27,9 @@ EPILOG = epilog(
         "kafkatool bench append --num-records 50000000 --flush-messages 10000 DIR": "with fsync",
         "kafkatool bench append --codec zstd --writers 2 --partitions 8 DIR": "two processes, compressed",
         "kafkatool bench append --pre-encoded --batches-per-append 64 DIR": "as a follower's fetches arrive",
-        "kafkatool bench append --throughput 200000 DIR": "at a pace: latencies as clients would feel them",
+        "kafkatool bench append --throughput 200000 DIR": (
+            "at a fixed rate: latencies as clients would see them"
+        ),
     },
     5,
 )
@@ -51,25 +53,36 @@ class Distribution(StrEnum):
 class LoadOptions:
     """What is written, by the names of Kafka's perf tools."""
 
-    num_records: Annotated[int, typer.Option("--num-records", metavar="N", min=1, help="Records in all.")] = (
-        1_000_000
-    )
+    num_records: Annotated[
+        int, typer.Option("--num-records", metavar="N", min=1, help="Number of records.")
+    ] = 1_000_000
     record_size: Annotated[
-        int, typer.Option("--record-size", metavar="BYTES", min=1, help="Of each value.")
+        int, typer.Option("--record-size", metavar="BYTES", min=1, help="Size of each value.")
     ] = 100
     batch_size: Annotated[
-        str, typer.Option("--batch-size", metavar="SIZE", help="Of a batch, uncompressed.")
+        str, typer.Option("--batch-size", metavar="SIZE", help="Size of a batch before compression.")
     ] = "16K"
-    key_size: Annotated[int, typer.Option("--key-size", metavar="BYTES", min=0, help="0: no keys.")] = 16
+    key_size: Annotated[
+        int, typer.Option("--key-size", metavar="BYTES", min=0, help="Size of each key; 0: no keys.")
+    ] = 16
     num_keys: Annotated[
         int,
-        typer.Option("--num-keys", metavar="N", min=0, help="Different keys; 0: every record has its own."),
+        typer.Option(
+            "--num-keys", metavar="N", min=0, help="Number of different keys; 0: a new key for every record."
+        ),
     ] = 0
     key_distribution: Annotated[
-        Distribution, typer.Option("--key-distribution", help="How keys come back, where there are fewer.")
+        Distribution, typer.Option("--key-distribution", help="How keys repeat if --num-keys is set.")
     ] = Distribution.uniform
     compressible: Annotated[
-        float, typer.Option("--compressible", metavar="SHARE", min=0, max=1, help="Of each value, 0 to 1.")
+        float,
+        typer.Option(
+            "--compressible",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of each value that compresses, 0 to 1.",
+        ),
     ] = 0.0
     payload_file: Annotated[
         str | None,
@@ -77,22 +90,30 @@ class LoadOptions:
             "--payload-file",
             metavar="FILE",
             show_default=False,
-            help="Take values from its lines, at random.",
+            help="Take values from random lines of this file.",
         ),
     ] = None
-    codec: Annotated[Codecs, typer.Option("--codec", help="Compression.")] = Codecs.none
+    codec: Annotated[Codecs, typer.Option("--codec", help="Compression codec.")] = Codecs.none
     throughput: Annotated[
-        int, typer.Option("--throughput", metavar="N", help="Records a second; -1: as many as go.")
+        int, typer.Option("--throughput", metavar="N", help="Records per second; -1: as many as possible.")
     ] = -1
     reporting_interval: Annotated[
-        int, typer.Option("--reporting-interval", metavar="MS", min=10, help="Between two samples.")
+        int, typer.Option("--reporting-interval", metavar="MS", min=10, help="Time between two samples.")
     ] = 1000
     pre_encoded: Annotated[
-        bool, typer.Option("--pre-encoded", help="Encode before the clock starts; only offsets are stamped.")
+        bool,
+        typer.Option(
+            "--pre-encoded", help="Encode before the clock starts; only offsets are set while it runs."
+        ),
     ] = False
     batches_per_append: Annotated[
         int,
-        typer.Option("--batches-per-append", metavar="N", min=1, help="One: a producer's; many: a fetch's."),
+        typer.Option(
+            "--batches-per-append",
+            metavar="N",
+            min=1,
+            help="Batches per append: 1 as from a producer, more as from a follower's fetch.",
+        ),
     ] = 1
 
 
@@ -100,27 +121,34 @@ class LoadOptions:
 class LogOptions:
     """How the logs are kept."""
 
-    partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1, help="Logs to write to.")] = 1
-    writers: Annotated[int, typer.Option("--writers", metavar="N", min=1, help="Processes that write.")] = 1
-    segment_size: Annotated[str, typer.Option("--segment-size", metavar="SIZE", help="segment.bytes.")] = "1G"
+    partitions: Annotated[
+        int, typer.Option("--partitions", metavar="N", min=1, help="Number of logs to write to.")
+    ] = 1
+    writers: Annotated[
+        int, typer.Option("--writers", metavar="N", min=1, help="Number of writing processes.")
+    ] = 1
+    segment_size: Annotated[
+        str, typer.Option("--segment-size", metavar="SIZE", help="Segment size (segment.bytes).")
+    ] = "1G"
     index_interval: Annotated[
-        str, typer.Option("--index-interval", metavar="SIZE", help="index.interval.bytes.")
+        str,
+        typer.Option(
+            "--index-interval", metavar="SIZE", help="Bytes per index entry (index.interval.bytes)."
+        ),
     ] = "4K"
     flush_messages: Annotated[
         int,
-        typer.Option(
-            "--flush-messages", metavar="N", min=0, help="fsync after N records of a log; 0: never."
-        ),
+        typer.Option("--flush-messages", metavar="N", min=0, help="Sync each log after N records; 0: never."),
     ] = 0
     flush_ms: Annotated[
-        int, typer.Option("--flush-ms", metavar="MS", min=0, help="fsync after this time; 0: never.")
+        int, typer.Option("--flush-ms", metavar="MS", min=0, help="Sync each log after this time; 0: never.")
     ] = 0
-    preallocate: Annotated[
-        bool, typer.Option("--preallocate", help="Files as long as a segment at once.")
-    ] = False
+    preallocate: Annotated[bool, typer.Option("--preallocate", help="Preallocate segment files.")] = False
     limits: Annotated[
         bool,
-        typer.Option("--limits/--no-limits", help="Measure the bare disk too: in sequence, and at random."),
+        typer.Option(
+            "--limits/--no-limits", help="Also measure the bare disk, with sequential and random writes."
+        ),
     ] = True
 
 
@@ -134,11 +162,11 @@ def bench_append(
 ) -> None:
     """Append real batches through the real log: encode, compress, checksum, write, index, roll, fsync.
 
-    Records are made before the clock starts; every record is encoded and every checksum computed while it
-    runs, and the log checks them as a replica does. Latencies are also shown corrected for coordinated
-    omission: with --throughput from the moment an append was due, else for the appends that a stall kept
-    back. Then the same blocks are written to a plain file, and 4 KiB blocks at random: what the log could
-    reach at most, and what it would be without its order. Ctrl-C ends early, with what was measured.
+    Records are made before the clock starts; encoding and checksums are part of what is measured, and the log
+    checks them as a replica does. Latencies are also shown corrected for coordinated omission: with
+    --throughput from the time an append was due, otherwise for the appends that a stall delayed. Then the
+    same blocks are written to a plain file, and 4 KiB blocks at random positions: what the log could reach at
+    most, and what it would reach if it wrote at random. Ctrl-C ends early and shows what was measured.
     """
     from kafkatool.engine.bench.place import take
 

@@ -17,9 +17,9 @@ Everything is written to a directory of its own, a tenth of the volume always st
 benchmark are evicted, and all of them are removed at the end unless --keep is given."""
 EPILOG = epilog(
     {
-        "kafkatool bench append -o before.json /mnt/kafka/bench": "what appending to this volume costs",
-        "kafkatool bench read /mnt/kafka/bench": "what reading it back costs",
-        "kafkatool bench compare before.json after.json": "what a change has changed",
+        "kafkatool bench append -o before.json /mnt/kafka/bench": "measure appends to this volume",
+        "kafkatool bench read /mnt/kafka/bench": "measure reading it back",
+        "kafkatool bench compare before.json after.json": "what a change improved or made worse",
     },
     5,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool bench compare before.json after.json": "every number, and whether it is another one now",
+        "kafkatool bench compare before.json after.json": "every number, and whether it changed",
         "kafkatool bench compare --changed before.json after.json": "only what changed",
         "kafkatool bench compare --format ndjson a.json b.json | jq '.verdict // empty'": "for a script",
     }
@@ -35,18 +35,18 @@ _COLUMNS = [
 
 def bench_compare(
     before: Annotated[
-        str, typer.Argument(metavar="A.json", show_default=False, help="What -o wrote, before.")
+        str, typer.Argument(metavar="A.json", show_default=False, help="The earlier result, written with -o.")
     ],
-    after: Annotated[str, typer.Argument(metavar="B.json", show_default=False, help="And after.")],
+    after: Annotated[str, typer.Argument(metavar="B.json", show_default=False, help="The later result.")],
     *,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what changed.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Show only what changed.")] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     common: TalkOptions,
 ) -> None:
-    """Say what changed by more than it varies: three standard errors of its samples, and at least 1%.
+    """Show what changed by more than noise: by three standard errors of the samples and at least 1%.
 
-    Numbers without samples count as changed from 10% on. What differs in machine and settings is said first.
+    Numbers without samples count as changed from 10% on. Differences in machine and settings are shown first.
     """
     from kafkatool.engine.bench.compare import compare, differences, read_result
 

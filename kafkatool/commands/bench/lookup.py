@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EPILOG = epilog(
     {
         "kafkatool bench lookup /var/lib/kafka/bench": "seven days at 1 MB/s in segments of 1 GB",
-        "kafkatool bench lookup --days 30 --rate 5M --lookups 2000 DIR": "a longer log, and more of them",
+        "kafkatool bench lookup --days 30 --rate 5M --lookups 2000 DIR": "a longer log and more lookups",
         "kafkatool bench lookup --out lookup.json DIR": "for a comparison",
     },
     5,
@@ -31,20 +31,24 @@ def bench_lookup(
     directory: DirArg,
     *,
     days: Annotated[
-        float, typer.Option("--days", metavar="DAYS", min=0.001, help="What the log holds.")
+        float, typer.Option("--days", metavar="DAYS", min=0.001, help="Days of records in the log.")
     ] = 7.0,
-    rate: Annotated[str, typer.Option("--rate", metavar="SIZE", help="Bytes written a second.")] = "1000000",
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="SIZE", help="Bytes written per second.")
+    ] = "1000000",
     segment_size: Annotated[
-        str, typer.Option("--segment-size", metavar="SIZE", help="segment.bytes.")
+        str, typer.Option("--segment-size", metavar="SIZE", help="Segment size (segment.bytes).")
     ] = "1G",
-    lookups: Annotated[int, typer.Option("--lookups", metavar="N", min=10, help="Of each kind.")] = 500,
+    lookups: Annotated[
+        int, typer.Option("--lookups", metavar="N", min=10, help="Lookups of each kind.")
+    ] = 500,
     fmt: FormatOpt = Format.table,
     bench: BenchOptions,
 ) -> None:
-    """Find offsets and times in a log of one segment, of ten, of a hundred, of all, cold and warm.
+    """Find offsets and times in logs of one segment, ten, a hundred and all, cold and warm.
 
-    The log has whole indexes and holes where nothing is looked for, so it takes little room. Cold: the pages
-    of the segment's three files are evicted before each look-up.
+    The log has complete indexes and holes where nothing is looked up, so it takes little space. Cold means
+    that the three files of the segment are dropped from the page cache before each lookup.
     """
     from kafkatool.commands.line.arguments import parse_rate, parse_size
     from kafkatool.engine.bench.lookup import Textbook, Week

@@ -22,7 +22,7 @@ DirArg = Annotated[
     typer.Argument(
         metavar="DIR",
         show_default=False,
-        help="A directory to write to, empty or not there, on the volume to be measured.",
+        help="Directory to write to, on the volume to measure. It must be empty or not exist.",
     ),
 ]
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -46,12 +46,12 @@ class BenchOptions(TalkOptions):
             "--out",
             metavar="FILE",
             show_default=False,
-            help="Write everything as one JSON object, for compare.",
+            help="Write the whole result as one JSON object, for compare.",
         ),
     ] = None
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the written logs where they are.")] = False
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the logs that were written.")] = False
     on_live_volume: Annotated[
-        bool, typer.Option("--on-live-volume", help="Even where a broker uses the same volume.")
+        bool, typer.Option("--on-live-volume", help="Run even if a broker uses the same volume.")
     ] = False
     raw: RawOpt = False
 

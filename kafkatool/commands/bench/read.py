@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool bench read /var/lib/kafka/bench": "write 1 GiB, then read it back in every way",
-        "kafkatool bench read --size 8G --rounds 5 --out read.json DIR": "more of it, for a comparison",
+        "kafkatool bench read /var/lib/kafka/bench": "write 1 GiB, then read it back with every method",
+        "kafkatool bench read --size 8G --rounds 5 --out read.json DIR": (
+            "a larger log and more rounds, for a comparison"
+        ),
         "kafkatool bench read --keep DIR": "what `bench append --keep` left, if anything; leave it there",
     },
     5,
@@ -32,17 +34,17 @@ def bench_read(
     directory: DirArg,
     *,
     size: Annotated[
-        str, typer.Option("--size", metavar="SIZE", help="Of the log, where none was kept.")
+        str, typer.Option("--size", metavar="SIZE", help="Size of the log to write if none was kept.")
     ] = "1G",
-    rounds: Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Passes of each way.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="Passes per method.")] = 3,
     fmt: FormatOpt = Format.table,
     bench: BenchOptions,
 ) -> None:
     """Send a log over a loopback socket with sendfile, pread, mmap and TLS, cold and warm.
 
-    Cold: the pages of the log, and of nothing else, are evicted before. CPU is the sender's, for a GiB. TLS
-    is AES-128-GCM, as most clients choose. The log is what `bench append --keep` left in the directory, or
-    is written first.
+    Cold means that the pages of the log, and of nothing else, are dropped from the page cache first. CPU is
+    the sender's time per GiB. TLS is AES-128-GCM, which most clients choose. The log is what `bench append
+    --keep` left in the directory, or is written first.
     """
     from kafkatool.commands.line.arguments import parse_size
     from kafkatool.engine.bench.place import take

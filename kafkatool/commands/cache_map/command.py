@@ -27,10 +27,10 @@ EPILOG = epilog(
         "kafkatool cache-map /var/lib/kafka/data": "how much of each partition is in memory",
         "kafkatool cache-map --segments /var/lib/kafka/data/orders-0": "each segment as a strip",
         "kafkatool cache-map --groups /var/lib/kafka/data": "which consumer groups would read from the disk",
-        "kafkatool cache-map --watch /var/lib/kafka/data/orders-0": "look again every two seconds",
-        "kafkatool cache-map --format html DIR > cache.html": "one page, to look at or to send",
+        "kafkatool cache-map --watch /var/lib/kafka/data/orders-0": "repeat every two seconds",
+        "kafkatool cache-map --format html DIR > cache.html": "one HTML page to send to someone",
         "kafkatool cache-map --warm --last 2G --apply DIR/orders-0": "read the last 2 GiB into memory",
-        "kafkatool cache-map --evict --to now-6h --apply DIR/orders-0": "forget what is older than six hours",
+        "kafkatool cache-map --evict --to now-6h --apply DIR/orders-0": "drop what is older than six hours",
     },
     5,
 )
@@ -42,26 +42,33 @@ def cache_map(
     views: ViewOptions,
     pid: Annotated[
         int | None,
-        typer.Option("--pid", metavar="PID", show_default=False, help="The files that this broker has open."),
+        typer.Option(
+            "--pid",
+            metavar="PID",
+            show_default=False,
+            help="Show the files that this broker process has open.",
+        ),
     ] = None,
     readers: ReaderOptions,
     watching: WatchOptions,
     change: CacheChangeOptions,
     limit: LimitOpt = None,
-    fmt: Annotated[MapFormat, typer.Option("--format", help="How results are written.")] = MapFormat.table,
+    fmt: Annotated[MapFormat, typer.Option("--format", help="Output format.")] = MapFormat.table,
     width: Annotated[
         int,
-        typer.Option("--width", metavar="COLUMNS", min=0, help="Of the table; 0: the terminal's, or 80."),
+        typer.Option(
+            "--width", metavar="COLUMNS", min=0, help="Width of the table; 0: that of the terminal, or 80."
+        ),
     ] = 0,
     raw: RawOpt = False,
     common: CommonOptions,
 ) -> None:
-    """Show which pages of logs and indexes are in the page cache: resident, dirty, or on the disk only.
+    """Show which pages of logs and indexes are in the page cache: resident, dirty, or only on disk.
 
-    Asked of the kernel with mincore and cachestat: nothing is brought in by looking, and no time of access
-    is changed. Who neither owns a file nor may write it is not told; then that is said, and nothing is made
-    up. --warm and --evict are plans, carried out with --apply only: at most what memory has free is read,
-    and of a live log the active segment is never evicted.
+    Uses mincore and cachestat: looking loads nothing into the cache and changes no access time. For a file
+    that you neither own nor may write, the kernel does not answer; the output then says "unknown". --warm and
+    --evict are plans and need --apply: at most as much is loaded as memory has free, and the active segment
+    of a log in use is never dropped.
     """
     looking = Looking(common.guest(), common.talk(), fmt, raw, limit, width)
     targets = _targets(where, pid, looking)

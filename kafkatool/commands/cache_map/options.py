@@ -32,14 +32,14 @@ class MapFormat(StrEnum):
 class ViewOptions:
     """What a row is about."""
 
-    topics: Annotated[bool, typer.Option("--topics", help="One row a topic.")] = False
-    partitions: Annotated[bool, typer.Option("--partitions", help="One row a partition.")] = False
-    segments: Annotated[bool, typer.Option("--segments", help="One row a segment, its indexes included.")] = (
-        False
-    )
-    files: Annotated[bool, typer.Option("--files", help="One row a file.")] = False
+    topics: Annotated[bool, typer.Option("--topics", help="One row per topic.")] = False
+    partitions: Annotated[bool, typer.Option("--partitions", help="One row per partition.")] = False
+    segments: Annotated[
+        bool, typer.Option("--segments", help="One row per segment, including its indexes.")
+    ] = False
+    files: Annotated[bool, typer.Option("--files", help="One row per file.")] = False
     pages: Annotated[
-        bool, typer.Option("--pages", help="NDJSON: every file with the byte ranges of it that are resident.")
+        bool, typer.Option("--pages", help="NDJSON: every file with its resident byte ranges.")
     ] = False
 
     def view(self, targets: list[Target]) -> CacheView:
@@ -67,17 +67,20 @@ class ViewOptions:
 class CacheChangeOptions:
     """Bringing in and forgetting."""
 
-    warm: Annotated[bool, typer.Option("--warm", help="Plan to read into memory what is not there.")] = False
+    warm: Annotated[bool, typer.Option("--warm", help="Plan to load what is not in memory.")] = False
     evict: Annotated[
         bool,
-        typer.Option("--evict", help="Plan to forget pages; never of an active segment in use."),
+        typer.Option("--evict", help="Plan to drop pages; never those of an active segment in use."),
     ] = False
     from_: FromOpt = None
     to: ToOpt = None
     last: Annotated[
         str | None,
         typer.Option(
-            "--last", metavar="SIZE", show_default=False, help="Only the last so many bytes of each log: 2G."
+            "--last",
+            metavar="SIZE",
+            show_default=False,
+            help="Only the last SIZE bytes of each log, for example 2G.",
         ),
     ] = None
     apply: ApplyOpt = False
@@ -114,12 +117,12 @@ class ReaderOptions:
             "--lag",
             metavar="GROUP=OFFSET",
             show_default=False,
-            help="Tell what a group that reads next at this offset would meet.",
+            help="Show whether a group that reads on from this offset would read from disk.",
         ),
     ] = None
     groups: Annotated[
         bool,
-        typer.Option("--groups", help="The same for the groups in the __consumer_offsets beside."),
+        typer.Option("--groups", help="The same for the groups found in __consumer_offsets on this disk."),
     ] = False
 
 
@@ -127,11 +130,12 @@ class ReaderOptions:
 class WatchOptions:
     """Looking more than once."""
 
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl-C.")] = False
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Between two looks of --watch.")
+        float,
+        typer.Option("--interval", metavar="SECONDS", min=0.1, help="Time between two rounds of --watch."),
     ] = 2.0
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", metavar="N", min=1, show_default=False, help="End --watch after N looks."),
+        typer.Option("--rounds", metavar="N", min=1, show_default=False, help="End --watch after N rounds."),
     ] = None

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool cat /var/lib/kafka/data/orders-0": "values, one a line, as a consumer would get them",
+        "kafkatool cat /var/lib/kafka/data/orders-0": "values, one per line, as a consumer would get them",
         "kafkatool cat -f '%o %k %s\\n' --from now-2h orders-0": "offset, key and value of two hours",
         "kafkatool cat --format ndjson --all orders-0 | jq 'select(.txn == \"aborted\")'": (
             "what was aborted"
         ),
-        "kafkatool cat --follow --tail 10 orders-0": "the last ten, and all that come",
-        "kafkatool cat --decoder './avro-to-json' --key user-17 orders-0": "through a decoder of your own",
+        "kafkatool cat --follow --tail 10 orders-0": "the last ten, and every new one",
+        "kafkatool cat --decoder './avro-to-json' --key user-17 orders-0": "decoded by your own program",
     },
     4,
 )
@@ -52,7 +52,7 @@ def cat(
     where: FileOptions,
     *,
     fmt: Annotated[
-        CatFormat, typer.Option("--format", help="payload: every value and a newline.")
+        CatFormat, typer.Option("--format", help="payload: each value and a newline.")
     ] = CatFormat.payload,
     template: Annotated[
         str | None,
@@ -61,15 +61,16 @@ def cat(
             "--template",
             metavar="TEMPLATE",
             show_default=False,
-            help="As kcat's: %t topic, %p partition, %o offset, %k key, %s value, %K %S their sizes, "
-            "%R the value's as int32, %T time, %h headers, \\n \\t \\xHH; nothing is added behind it.",
+            help="As in kcat: %t topic, %p partition, %o offset, %k key, %s value, %K %S their sizes, %R "
+            "the value's size as int32, %T time, %h headers, \\n \\t \\xHH. Nothing is added after it.",
         ),
     ] = None,
     write_null: Annotated[
-        bool, typer.Option("-Z", "--print-null", help="Write NULL for a null; without this nothing.")
+        bool,
+        typer.Option("-Z", "--print-null", help="Write NULL for a null key or value instead of nothing."),
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on when the end is reached, until interrupted.")
+        bool, typer.Option("--follow", help="Wait for more records at the end, until interrupted.")
     ] = False,
     decoder: Annotated[
         str | None,
@@ -77,8 +78,8 @@ def cat(
             "--decoder",
             metavar="CMD",
             show_default=False,
-            help="Have a program decode keys and values: it reads and writes, for each record, key and "
-            "value, each as int32 length (big-endian, -1 for null) and bytes.",
+            help="Decode keys and values with a program. For each record it reads and writes the key and "
+            "the value, each as an int32 length (big-endian, -1 for null) followed by the bytes.",
         ),
     ] = None,
     chosen: RecordOptions,
@@ -87,10 +88,10 @@ def cat(
     fail_on: FailOnOpt = "degraded",
     common: CommonOptions,
 ) -> None:
-    """Print the records of a log: by default what a consumer of committed records would get.
+    """Print the records of a log, by default those that a read_committed consumer would get.
 
-    Hidden are records of aborted and of open transactions, above the high watermark, below the log start, and
-    control records; stderr tells how many each rule hid. --all prints the whole log. The fate of a
+    Hidden are records of aborted and open transactions, control records, and records above the high watermark
+    or below the log start; stderr says how many each rule hid. --all prints the whole log. The outcome of a
     transaction is read from the log itself, so no index is needed.
     """
     if template is not None and fmt is not CatFormat.payload:

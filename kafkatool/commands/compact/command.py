@@ -30,8 +30,12 @@ EPILOG = epilog(
         "kafkatool compact /var/lib/kafka/data/users-0": "what a pass of the cleaner would remove, and why",
         "kafkatool compact --key user-7 /var/lib/kafka/data/users-0": "the life of one key",
         "kafkatool compact --until-stable --write-to /mnt/out server.properties": "compacted copies",
-        "kafkatool compact --set delete.retention.ms=0 /var/lib/kafka/data/users-0": "what if",
-        "kafkatool compact --apply --backup-dir /mnt/kept server.properties": "do it, a broker being down",
+        "kafkatool compact --set delete.retention.ms=0 /var/lib/kafka/data/users-0": (
+            "what if tombstones were dropped at once"
+        ),
+        "kafkatool compact --apply --backup-dir /mnt/kept server.properties": (
+            "compact now, while the broker is down"
+        ),
     },
     4,
     5,
@@ -52,16 +56,17 @@ def compact(
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
-    """Run passes of the log cleaner over compacted partitions, as a broker would, without changing them.
+    """Show what the log cleaner of a broker would remove from compacted partitions, or do it.
 
-    Tells which offsets are cleaned and what ends the range, how many segments, bytes and records are there
-    before and after, and why records go: superseded by a later one, a tombstone past its horizon, aborted,
-    a transaction's marker, without a key. A map of keys that is too small for the range ends a pass early, as
-    it does in a broker; what it would need is told, and -v tells which segments become one. A setting comes
-    from --set, --config, the metadata on the same disk, a server.properties, or Kafka's defaults. --write-to
-    writes what is kept as a partition of its own; --apply puts it in the place of the old one, on a directory
-    that no broker uses, never by a mere default, nor by metadata that ended more than a minute before the
-    directory did, unless --set or --config says it again. Exit code 4 means that the cleaner of a broker
+    Reports which offsets are cleaned and what ends the range, how many segments, bytes and records there are
+    before and after, and why records go: superseded by a later one, a tombstone past its horizon, aborted, a
+    transaction marker, no key. If the key map is too small for the range, the pass ends early, as in a
+    broker; the memory it would need is reported, and -v shows which segments are merged. Settings come from
+    --set, --config, the metadata on the same disk, a server.properties, or Kafka's defaults.
+
+    --write-to writes the result as a separate partition. --apply replaces the old one, in a directory that no
+    broker uses; it refuses to act on a mere default, or on metadata that ended more than a minute before the
+    directory did, unless --set or --config repeats the setting. Exit code 4 means that a broker's cleaner
     would give up, and where, or that it would copy a batch with a wrong checksum.
     """
     from kafkatool.commands.compact.telling import Telling

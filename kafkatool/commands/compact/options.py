@@ -24,11 +24,11 @@ class PassOptions:
     passes: Annotated[
         int | None,
         typer.Option(
-            "--passes", metavar="N", min=1, show_default=False, help="So many passes; one if not said."
+            "--passes", metavar="N", min=1, show_default=False, help="Number of passes; 1 by default."
         ),
     ] = None
     until_stable: Annotated[
-        bool, typer.Option("--until-stable", help="Passes until nothing is left to clean.")
+        bool, typer.Option("--until-stable", help="Repeat passes until nothing is left to clean.")
     ] = False
     key: Annotated[
         str | None,
@@ -36,7 +36,7 @@ class PassOptions:
             "--key",
             metavar="KEY",
             show_default=False,
-            help="Only tell what becomes of every record of this key: text, hex:… or base64:…",
+            help="Show only what happens to each record of this key: text, hex:… or base64:…",
         ),
     ] = None
     top: Annotated[
@@ -46,7 +46,7 @@ class PassOptions:
             metavar="N",
             min=1,
             show_default=False,
-            help="Only tell the N keys, and beginnings of keys, of which most records go.",
+            help="Show only the N keys and key prefixes that lose the most records.",
         ),
     ] = None
     write_to: Annotated[
@@ -55,7 +55,7 @@ class PassOptions:
             "--write-to",
             metavar="DIR",
             show_default=False,
-            help="Write compacted partitions as DIR/TOPIC-PARTITION/.",
+            help="Write the compacted partitions to DIR/TOPIC-PARTITION/.",
         ),
     ] = None
 
@@ -64,8 +64,8 @@ class PassOptions:
         typer.Option(
             "--memory",
             metavar="SIZE",
-            help="For the map of keys, 40 bytes each. Beyond it keys are read in parts: with --spark on all "
-            "executors, else one after another.",
+            help="Memory for the key map, 40 bytes per key. If it is not enough, keys are processed in "
+            "parts: with --spark on all executors, otherwise one after the other.",
         ),
     ] = "1G"
 

@@ -27,16 +27,16 @@ class Shell(StrEnum):
 
 def completion(
     context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False, help="Which shell.")],
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False, help="The shell.")],
     *,
     common: TalkOptions,
 ) -> None:
-    """Print a script that has a shell complete commands, options, their values, and paths.
+    """Print a shell script that completes commands, options, their values, and paths.
 
-    In a log directory a topic stands for all its partitions: orders-* behind orders-0, orders-1. An
-    installed kafkatool brings the scripts along, in share/bash-completion/completions,
-    share/zsh/site-functions and share/fish/vendor_completions.d beside its bin: where shells look, if that is
-    /usr or /usr/local. Nothing of kafkatool runs when a key is pressed.
+    In a log directory a topic stands for all its partitions: orders-* for orders-0 and orders-1. An installed
+    kafkatool includes the scripts, in share/bash-completion/completions, share/zsh/site-functions and
+    share/fish/vendor_completions.d beside its bin, where shells look if that is /usr or /usr/local. kafkatool
+    itself does not run while you type.
     """
     from kafkatool.commands.completion import bash, fish, zsh
     from kafkatool.commands.completion.words import words_of

@@ -87,7 +87,7 @@ class KafkaOptions:
     """The flags of kafka-dump-log, and a few that bear on its text."""
 
     compat: Annotated[
-        str, typer.Option("--compat", metavar=RELEASES, help="Of which release the text is.")
+        str, typer.Option("--compat", metavar=RELEASES, help="Print the text as this release does.")
     ] = "4.3"
     print_data_log: Annotated[bool, _flag("--print-data-log", "Show keys and values.")] = False
     deep_iteration: Annotated[bool, _flag("--deep-iteration", "Show records, not only batches.")] = False
@@ -99,10 +99,14 @@ class KafkaOptions:
     ] = False
     max_message_size: Annotated[
         int,
-        typer.Option("--max-message-size", metavar="BYTES", help="Slice of the log to check in."),
+        typer.Option(
+            "--max-message-size",
+            metavar="BYTES",
+            help="Read the log in pieces of this size when checking an index.",
+        ),
     ] = 5 << 20
     max_bytes: Annotated[
-        int, typer.Option("--max-bytes", metavar="BYTES", help="Look at the first bytes of each log only.")
+        int, typer.Option("--max-bytes", metavar="BYTES", help="Read only this many bytes of each log.")
     ] = 0x7FFFFFFF
     offsets_decoder: Annotated[bool, _flag("--offsets-decoder", "Decode __consumer_offsets.")] = False
     transaction_log_decoder: Annotated[
@@ -126,7 +130,7 @@ class KafkaOptions:
             "--key-decoder-class",
             metavar="CLASS",
             show_default=False,
-            help="String, Integer, Long or Default decoder of Kafka's.",
+            help="Kafka's String, Integer, Long or Default decoder.",
         ),
     ] = None
     value_decoder_class: Annotated[
@@ -137,7 +141,7 @@ class KafkaOptions:
     ] = None
     max_batch_size: Annotated[
         str,
-        typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to take, inflated too."),
+        typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to read, compressed or not."),
     ] = "64M"
     redact: Annotated[
         bool, _flag("--redact", "Hide credentials in metadata: SCRAM, tokens, sensitive configs.")
@@ -192,10 +196,10 @@ def dump_log(
     *,
     files: Annotated[
         str | None,
-        typer.Option("--files", metavar="A,B,...", show_default=False, help="Files, parted by commas."),
+        typer.Option("--files", metavar="A,B,...", show_default=False, help="Comma-separated files."),
     ] = None,
     fmt: Annotated[
-        DumpFormat, typer.Option("--format", help="kafka is the text of kafka-dump-log.")
+        DumpFormat, typer.Option("--format", help="Output format; kafka is the text of kafka-dump-log.")
     ] = DumpFormat.kafka,
     kafka: KafkaOptions,
     chosen: RecordOptions,
@@ -204,10 +208,10 @@ def dump_log(
     fail_on: FailOnOpt = "degraded",
     common: CommonOptions,
 ) -> None:
-    """Show what is in Kafka's files: logs, indexes, snapshots, checkpoints.
+    """Show the content of Kafka's files: logs, indexes, snapshots, checkpoints.
 
-    Takes every flag of kafka-dump-log and prints, by default, its text byte for byte; goes on behind damage,
-    which is told on stderr and by the exit code. A directory stands for its logs and metadata snapshots.
+    Takes every flag of kafka-dump-log and by default prints its text byte for byte. Continues after damage,
+    which is reported on stderr and by the exit code. A directory stands for its logs and metadata snapshots.
     """
     from kafkatool.commands.dump_log.request import DumpRequest
     from kafkatool.commands.line.options import severity

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.line.record_filters import RecordFilter
@@ -14,6 +15,7 @@ from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import BytesFormat
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import walk_range
 from kafkatool.engine.batches.tail import Tail, find_tail
@@ -29,6 +31,7 @@ from kafkatool.format.schema import Decoder
 
 AnyRecord = Record | LegacyMessage
 EVERYTHING = RecordFilter()
+_Item = TypeVar("_Item", bound=BatchRun | Batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class DumpRequest:
 
     def walk(self, source: Source, path: str, tail: Tail | None, *, chain: bool) -> Iterator[Batch | Damage]:
         """The batches that may hold what was asked for, and the damage among them."""
-        return walk_range(
+        walk = walk_range(
             source,
             path,
             self.chosen.wanted,
@@ -102,10 +105,20 @@ class DumpRequest:
             end=self._end,
             max_batch_size=self.classic.max_batch_size,
         )
+        return self._judged(walk, source)
 
     def runs(self, source: Source, *, chain: bool) -> Iterator[BatchRun | Batch | Damage]:
         """All batches, where all were asked for, as many at once as can be had."""
-        return scan_runs(source, end=self._end, chain=chain, max_batch_size=self.classic.max_batch_size)
+        most = self.classic.max_batch_size
+        return self._judged(scan_runs(source, end=self._end, chain=chain, max_batch_size=most), source)
+
+    def _judged(self, walk: Iterator[_Item | Damage], source: Source) -> Iterator[_Item | Damage]:
+        """With what is only unfinished as a note, and without what --max-bytes cuts."""
+        for item in walk:
+            if not isinstance(item, Damage):
+                yield item
+            elif not _cut_by_us(item, self):
+                yield in_flight(item, source)
 
     @property
     def _end(self) -> int | None:
@@ -167,7 +180,7 @@ def opened(path: str, request: DumpRequest, outcome: RunOutcome) -> Iterator[Sou
             request.talk.warn(f"{path}: the disk fails: image it before doing anything else")
 
 
-def cut_by_us(damage: Damage, request: DumpRequest) -> bool:
+def _cut_by_us(damage: Damage, request: DumpRequest) -> bool:
     """With --max-bytes the file seems to end in the middle of a batch, which is no damage."""
     return damage.ends_chain and not damage.throws and damage.end_position == request.classic.max_bytes
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from kafkatool.commands.dump_log.request import (
     AnyRecord,
     DumpRequest,
     Quota,
-    cut_by_us,
     opened,
     tails,
     warn_of_secrets,
 )
 from kafkatool.commands.rows.batches import (
+    BATCH,
     BATCH_COLUMNS,
-    BATCH_KEYS,
+    CSV_KEYS,
+    RECORD,
     RECORD_COLUMNS,
-    RECORD_KEYS,
     LogPlace,
-    bad_records,
     batch_row,
     damage_row,
     damage_sentence,
     record_row,
     table_row,
 )
-from kafkatool.commands.rows.side_files import SIDE_KEYS, row_kind, side_rows
+from kafkatool.commands.rows.row_table import RowTable, plain_columns
+from kafkatool.commands.rows.side_files import is_of_partition, side_rows, side_table
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.table import Column, Look, rows
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import Tail
 from kafkatool.engine.files.stdin_log import STDIN
@@ -52,12 +52,12 @@ class RowDump:
 
     def dump(self, groups: Iterable[list[str]]) -> int:
         """Print every file; returns how many rows there were."""
-        kinds_seen: list[str] = []
+        shapes: list[str] = []
         for shape, files in groupby(self._files(groups), key=lambda file: self._shape(file[0])):
-            kinds_seen.append(shape)
-            if self.fmt is Format.csv and len(kinds_seen) > 1:
+            shapes.append(shape.kind)
+            if self.fmt is Format.csv and len(shapes) > 1:
                 raise UsageError(
-                    f"csv holds one kind of row, these files have {' and '.join(kinds_seen)}: name one kind"
+                    f"csv holds one kind of row, these files have {' and '.join(shapes)}: name one kind"
                 )
             self._dump_shape(shape, files)
         return self.quota.shown
@@ -70,12 +70,12 @@ class RowDump:
                 found = tails(group, self.request, self.outcome)
                 yield from ((path, found[path]) for path in group if path in found)
 
-    def _shape(self, path: str) -> str:
+    def _shape(self, path: str) -> RowTable:
         """What rows a file gives."""
-        side = None if path == STDIN else row_kind(self.request.kind(path))
-        return side or ("record" if self.request.shows_records else "batch")
+        side = None if path == STDIN else side_table(self.request.kind(path))
+        return side or (RECORD if self.request.shows_records else BATCH)
 
-    def _dump_shape(self, shape: str, files: Iterator[tuple[str, Tail | None]]) -> None:
+    def _dump_shape(self, shape: RowTable, files: Iterator[tuple[str, Tail | None]]) -> None:
         request = self.request
         with rows(self.fmt, self._columns(shape), raw=request.raw, how=request.how) as writer:
             for path, tail in files:
@@ -88,21 +88,20 @@ class RowDump:
                 if self.quota.is_spent:
                     return
 
-    def _columns(self, shape: str) -> list[Column]:
-        if shape not in ("batch", "record"):
-            keys = ("file", *SIDE_KEYS[shape]) if self.fmt is Format.table else _side_csv_keys(shape)
+    def _columns(self, shape: RowTable) -> Sequence[Column]:
+        if shape not in (BATCH, RECORD):
+            own = shape.keys[3:] if is_of_partition(shape) else shape.keys[1:]
+            where = () if self.fmt is Format.table else ("topic", "partition")
+            keys = ("file", *(key for key in where if key not in own), *own)
             return [Column(key, key.upper(), _look(key)) for key in keys]
-        if self.fmt is Format.table:
-            columns = BATCH_COLUMNS if shape == "batch" else RECORD_COLUMNS
-            return [
-                c
-                for c in columns
-                if self.request.classic.print_data_log or c.key not in ("key_text", "value_text")
-            ]
-        return [Column(key, key) for key in (BATCH_KEYS if shape == "batch" else RECORD_KEYS)]
+        if self.fmt is not Format.table:
+            return plain_columns(CSV_KEYS[shape.kind])
+        shown = BATCH_COLUMNS if shape is BATCH else RECORD_COLUMNS
+        has_payload = self.request.classic.print_data_log
+        return [one for one in shown if has_payload or one.key not in ("key_text", "value_text")]
 
-    def _rows(self, shape: str, place: LogPlace, tail: Tail | None) -> Iterator[Row]:
-        if shape in ("batch", "record"):
+    def _rows(self, shape: RowTable, place: LogPlace, tail: Tail | None) -> Iterator[Row]:
+        if shape in (BATCH, RECORD):
             return self._log_rows(place, tail)
         return self._side_rows(place)
 
@@ -126,8 +125,7 @@ class RowDump:
             self.quota.skip = tail.skip if tail else 0
             for item in self.request.walk(source, place.path, tail, chain=False):
                 if isinstance(item, Damage):
-                    if not cut_by_us(item, self.request):
-                        yield self._damage(place, in_flight(item, source, place.path))
+                    yield self._damage(place, item)
                 elif not self.request.shows_records:
                     if self.quota.take():
                         yield batch_row(place, item)
@@ -194,11 +192,6 @@ def _bad_side_file(kind: kinds.FileKind, error: FormatError) -> Damage:
         message=str(error),
         severity=Severity.DEGRADED,
     )
-
-
-def _side_csv_keys(shape: str) -> tuple[str, ...]:
-    own = SIDE_KEYS[shape]
-    return ("file", *(key for key in ("topic", "partition") if key not in own), *own)
 
 
 def _look(key: str) -> Look:

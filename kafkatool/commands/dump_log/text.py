@@ -16,7 +16,6 @@ from kafkatool.commands.dump_log.request import (
     AnyRecord,
     DumpRequest,
     Quota,
-    cut_by_us,
     opened,
     tails,
     warn_of_secrets,
@@ -26,10 +25,8 @@ from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.terminal_text import guarded, harmless, harmless_bytes, is_terminal
 from kafkatool.commands.screen.values import stdout
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import Tail
-from kafkatool.engine.files.source import Source
 from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.format.names import split_state
 
@@ -111,7 +108,6 @@ class TextDump:
         with opened(path, self.request, self.outcome) as source:
             if source is None:
                 return
-            text.note = lambda damage: self._note_in(source, place, damage)
             self.quota.skip = tail.skip if tail else 0
             size = source.size_hint if source.size_hint is not None else 0
             if self._counts:
@@ -146,10 +142,6 @@ class TextDump:
     def _emit_bytes(self, text: bytes) -> None:
         self.out.flush()
         self.out.buffer.write(harmless_bytes(text) if is_terminal(self.out) else text)
-
-    def _note_in(self, source: Source, place: LogPlace, damage: Damage) -> None:
-        if not cut_by_us(damage, self.request):
-            self._note(place, in_flight(damage, source, place.path))
 
     def _note_file(self, place: LogPlace, damage: Damage) -> None:
         """What is wrong with a side file; one that cannot be opened was not dumped."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool export -o orders /var/lib/kafka/data/orders-*": "a Parquet file for every segment",
+        "kafkatool export -o orders /var/lib/kafka/data/orders-*": "one Parquet file per segment",
         "kafkatool export --all -o everything.parquet orders-0": (
             "the whole log in one file, with the fate of every transaction"
         ),
@@ -63,8 +63,8 @@ def export(
             "--output",
             metavar="PATH",
             show_default=False,
-            help="A directory, for a file a segment: an interrupted or later run goes on there; "
-            "or, by its extension, one file.",
+            help="A directory for one file per segment, where an interrupted or later run continues; or, "
+            "with an extension, one file.",
         ),
     ],
     fmt: Annotated[
@@ -72,8 +72,8 @@ def export(
         typer.Option(
             "--format",
             show_default=False,
-            help="By default what the extension of the output says, else parquet; "
-            "parquet and arrow need the extra `arrow`.",
+            help="Output format. By default the extension of the output decides, else parquet. parquet and "
+            "arrow need the extra `arrow`.",
         ),
     ] = None,
     chosen: RecordOptions,
@@ -84,10 +84,10 @@ def export(
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
-    """Write records to Parquet, Arrow, CSV or NDJSON files, one row a record.
+    """Write records to Parquet, Arrow, CSV or NDJSON files, one row per record.
 
-    By default what a consumer of committed records would get; --all writes the whole log, with columns that
-    tell the fate of transactions. A file appears under its name only when it is whole. In a directory,
+    By default writes what a read_committed consumer would get; --all writes the whole log, with columns for
+    the outcome of transactions. A file appears under its name only when it is complete. In a directory,
     segments that were exported before and have not changed since are skipped. --limit counts all records,
     --tail those of each partition; both write one file.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -13,13 +14,15 @@ from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Files
-from kafkatool.engine.records.export_output import ExportDone, ExportOrigin, Manifest, Sink
+from kafkatool.engine.files.whole_files import Replacement, make_directories, remove_leftovers
+from kafkatool.engine.records.export_output import MANIFEST, ExportDone, ExportOrigin, Manifest
 from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.engine.records.subject import Subject, is_inside, logs_of
 from kafkatool.engine.records.visibility import PASSING
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 from kafkatool.format import kinds
 
+_OF_SEGMENTS = r"\d{20}\.\w+"
 _OF_A_LOG_DIR = (kinds.META_PROPERTIES, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS)
 
 
@@ -47,8 +50,8 @@ class Export:
         self, subjects: list[Subject], path: str, limit: int | None = None, tail: int | None = None
     ) -> None:
         """Everything behind each other; or so much of it, and the last so many of each partition."""
-        self.make_directory(os.path.dirname(path))
-        with Sink(self.files, path) as sink:
+        self.make_directory(os.path.dirname(path), re.escape(os.path.basename(path)))
+        with Replacement(self.files, path) as sink:
             writer = self.open_writer(sink)
             Rounds(self.reading, writer, limit, self.advance).once(subjects, tail)
             self._finish(writer, sink)
@@ -56,8 +59,7 @@ class Export:
     def into_directory(self, subjects: list[Subject], directory: str) -> None:
         """`<partition>/<base offset>.<extension>`; what is done and has not changed is left alone."""
         refuse_same_names(subjects)
-        self.make_directory(directory)
-        manifest = Manifest(self.files, directory)
+        manifest = self.open_manifest(directory)
         for subject in subjects:
             self.make_directory(os.path.join(directory, subject.name))
             stream: RecordStream | None = None
@@ -100,7 +102,7 @@ class Export:
         failures = len(reading.failures)
         rows, passing = reading.shown, self._passing()
         before, reading.outcome.worst = reading.outcome.worst, None
-        with Sink(self.files, path) as sink:
+        with Replacement(self.files, path) as sink:
             writer = self.open_writer(sink)
             self._write(stream.pieces_of(log), writer)
             could_be_read = len(reading.failures) == failures
@@ -129,21 +131,23 @@ class Export:
                 writer.write(found, rows)
                 self.reading.shown += len(rows)
 
-    def _finish(self, writer: ExportWriter, sink: Sink) -> None:
+    def _finish(self, writer: ExportWriter, sink: Replacement) -> None:
         writer.close()
         sink.commit()
         self.tally.files += 1
 
-    def make_directory(self, path: str) -> None:
-        if not path or os.path.isdir(path):
-            return
-        if os.path.lexists(path):
-            raise KafkatoolError(f"{path}: Not a directory")
-        self.make_directory(os.path.dirname(path))
+    def open_manifest(self, directory: str) -> Manifest:
+        """Make the directory of an export, and read what is done in it."""
+        self.make_directory(directory, re.escape(MANIFEST))
+        return Manifest(self.files, directory)
+
+    def make_directory(self, path: str, names: str = _OF_SEGMENTS) -> None:
+        """Make it, and remove what killed runs left there of files with such names."""
         try:
-            self.files.make_directory(path)
+            make_directories(self.files, path)
+            remove_leftovers(self.files, path, names)
         except OSError as error:
-            raise KafkatoolError(f"{path}: {error.strerror}") from None
+            raise KafkatoolError(f"{error.filename}: {error.strerror}") from None
 
 
 def refuse_same_names(subjects: list[Subject]) -> None:

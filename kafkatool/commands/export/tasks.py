@@ -133,8 +133,7 @@ def export_on(
 ) -> None:
     """The same files and manifest as `Export.into_directory` writes."""
     refuse_same_names(subjects)
-    export.make_directory(directory)
-    manifest = Manifest(export.files, directory)
+    manifest = export.open_manifest(directory)
     for ask, answer in in_order(pool, export_segment, _asks(export, how, subjects, directory, manifest)):
         found = answer.result()
         reading = export.reading

@@ -10,7 +10,7 @@ from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import RecordReading, Rows, visible_row
 from kafkatool.commands.records.visible_options import ExportFormat
 from kafkatool.commands.screen.values import BytesFormat, csv_line
-from kafkatool.engine.records.export_output import Sink
+from kafkatool.engine.files.whole_files import Replacement
 from kafkatool.engine.records.stream import RecordPiece, records_of
 
 CSV_KEYS = (
@@ -28,7 +28,7 @@ class ExportWriter(Protocol):
     def close(self) -> None: ...
 
 
-Opener = Callable[[Sink], ExportWriter]
+Opener = Callable[[Replacement], ExportWriter]
 
 
 def opener(
@@ -61,7 +61,7 @@ class _ColumnWriter:
 
 
 class _NdjsonWriter:
-    def __init__(self, sink: Sink, how: BytesFormat, reading: RecordReading) -> None:
+    def __init__(self, sink: Replacement, how: BytesFormat, reading: RecordReading) -> None:
         self._sink = sink
         self._reading = reading
         self._lines = RecordLines(how)
@@ -75,7 +75,7 @@ class _NdjsonWriter:
 
 
 class _CsvWriter:
-    def __init__(self, sink: Sink, how: BytesFormat, reading: RecordReading, is_safe: bool) -> None:
+    def __init__(self, sink: Replacement, how: BytesFormat, reading: RecordReading, is_safe: bool) -> None:
         self._sink = sink
         self._how = how
         self._reading = reading

@@ -25,7 +25,7 @@ class BrokerOptions:
             "--at",
             metavar="TIME",
             show_default=False,
-            help="The moment it happens, by default now: epoch ms, ISO 8601, now+3d.",
+            help="Decide as of this time: epoch ms, ISO 8601, now+3d. By default now.",
         ),
     ] = None
     high_watermark: Annotated[
@@ -33,7 +33,8 @@ class BrokerOptions:
         typer.Option(
             "--high-watermark",
             metavar="checkpoint|end|N",
-            help="That of the checkpoint (the log end, said so, where there is none), the log end, a number.",
+            help="High watermark to assume: the checkpoint's (or the log end, with a note, if there is "
+            "none), the log end, or an offset.",
         ),
     ] = "checkpoint"
     kafka_version: KafkaVersionOpt = None
@@ -50,7 +51,7 @@ class BrokerOptions:
         wanted = parse_high_watermark(self.high_watermark)
         return (wanted, False) if isinstance(wanted, int) else (None, wanted == "end")
 
-    def settings(self, named: Sequence[str], given: Sequence[str] | None) -> SettingsRequest:
+    def settings(self, named: Sequence[str], given: Sequence[str] | None = None) -> SettingsRequest:
         """What settings come from, among it what was named and what --set says."""
         from kafkatool.engine.cluster.settings_request import SettingsRequest
 

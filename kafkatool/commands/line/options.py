@@ -43,8 +43,8 @@ PathsArg = Annotated[
     typer.Argument(
         metavar="PATH...",
         show_default=False,
-        help="A file, a partition directory, a log directory, server.properties, a quoted glob, "
-        "or, for dump-log and cat, - for a log on standard input.",
+        help="A file, a partition directory, a log directory, server.properties or a quoted glob. For "
+        "dump-log and cat also -, a log on standard input.",
     ),
 ]
 FilesFromOpt = Annotated[
@@ -53,10 +53,12 @@ FilesFromOpt = Annotated[
         "--files-from",
         metavar="FILE",
         show_default=False,
-        help="Read paths from FILE, one a line; - is stdin.",
+        help="Read paths from FILE, one per line; - is stdin.",
     ),
 ]
-NulOpt = Annotated[bool, typer.Option("-0", "--null", help="Paths in --files-from end with NUL.")]
+NulOpt = Annotated[
+    bool, typer.Option("-0", "--null", help="Paths in --files-from are separated by NUL bytes.")
+]
 
 ReadAsOpt = Annotated[
     str | None,
@@ -64,19 +66,23 @@ ReadAsOpt = Annotated[
         "--read-as",
         metavar="log|index|timeindex|txnindex|snapshot|checkpoint|NAME",
         show_default=False,
-        help="Read the files named as this; by default as what their names say or their bytes prove. "
-        "NAME is that of another file of Kafka's, such as leader-epoch-checkpoint.",
+        help="Read the named files as this kind. By default the file name or the content decides. NAME is "
+        "the name of any other Kafka file, such as leader-epoch-checkpoint.",
     ),
 ]
 
-FormatOpt = Annotated[Format, typer.Option("--format", help="How results are written.")]
+FormatOpt = Annotated[Format, typer.Option("--format", help="Output format.")]
 BytesOpt = Annotated[
     BytesFormat,
     typer.Option(
-        "--bytes", help='How byte strings are written; in utf8, others become {"base64": "…"} in NDJSON.'
+        "--bytes",
+        help='How to write byte strings. With utf8, bytes that are not UTF-8 become {"base64": '
+        '"…"} in NDJSON.',
     ),
 ]
-RawOpt = Annotated[bool, typer.Option("--raw", help="Exact numbers instead of human sizes and times.")]
+RawOpt = Annotated[
+    bool, typer.Option("--raw", help="Show exact numbers instead of human-readable sizes and times.")
+]
 
 MaxRateOpt = Annotated[
     str | None,
@@ -84,7 +90,7 @@ MaxRateOpt = Annotated[
         "--max-rate",
         metavar="SIZE",
         show_default=False,
-        help="Read at most this much a second, for example 50M.",
+        help="Read at most this much per second, for example 50M.",
     ),
 ]
 MaxErrorsOpt = Annotated[
@@ -103,7 +109,7 @@ CacheOpt = Annotated[
         "--cache",
         metavar="keep",
         show_default=False,
-        help="keep: leave in the page cache what was read; by default it is as before.",
+        help="keep: leave what was read in the page cache. By default the cache is left as it was.",
     ),
 ]
 FailOnOpt = Annotated[
@@ -111,15 +117,15 @@ FailOnOpt = Annotated[
     typer.Option(
         "--fail-on",
         metavar="note|degraded|no_start|loss",
-        help="Least severity that means exit 4.",
+        help="Exit with 4 for findings of this severity or higher.",
     ),
 ]
 MendBitsOpt = Annotated[
     bool,
     typer.Option(
         "--mend-bits",
-        help="Flip a single flipped bit back where checksum, length and every record then agree and chance "
-        "is ruled out; each such batch is told on stderr.",
+        help="Correct a single flipped bit where checksum, length and every record then agree and chance is "
+        "ruled out. Each such batch is reported on stderr.",
     ),
 ]
 SampleOpt = Annotated[
@@ -132,7 +138,7 @@ SampleOpt = Annotated[
     ),
 ]
 JobsOpt = Annotated[
-    int, typer.Option("--jobs", metavar="N", min=0, help="Processes to use; 0 means one for every core.")
+    int, typer.Option("--jobs", metavar="N", min=0, help="Number of processes; 0 means one per core.")
 ]
 
 SetOpt = Annotated[
@@ -141,7 +147,8 @@ SetOpt = Annotated[
         "--set",
         metavar="KEY=VALUE",
         show_default=False,
-        help="A setting of the topics, by Kafka's name; else the metadata on the disk says, or the default.",
+        help="Topic setting, by Kafka's name. Otherwise the metadata on the disk decides, then Kafka's "
+        "default.",
     ),
 ]
 ConfigOpt = Annotated[
@@ -150,7 +157,7 @@ ConfigOpt = Annotated[
         "--config",
         metavar="FILE",
         show_default=False,
-        help="Settings of the topics, or a server.properties, which ranks below what the metadata sets.",
+        help="File with topic settings, or a server.properties, which ranks below the metadata.",
     ),
 ]
 KafkaVersionOpt = Annotated[
@@ -159,17 +166,17 @@ KafkaVersionOpt = Annotated[
         "--kafka-version",
         metavar=RELEASES,
         show_default=False,
-        help="Behave as this release; by default as the one that the broker last registered with, by the "
-        "metadata on the disk, else as that of its metadata.version, else the newest.",
+        help="Behave as this Kafka release. By default the release that the broker last registered, then "
+        "the one of its metadata.version, then the newest.",
     ),
 ]
-QuietOpt = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors and warnings.")
+QuietOpt = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and warnings on stderr.")]
+VerboseOpt = Annotated[bool, typer.Option("-v", "--verbose", help="Print more on stderr.")]
+NoProgressOpt = Annotated[
+    bool, typer.Option("--no-progress", help="Show no progress bar, even on a terminal.")
 ]
-VerboseOpt = Annotated[bool, typer.Option("-v", "--verbose", help="Say more on stderr.")]
-NoProgressOpt = Annotated[bool, typer.Option("--no-progress", help="No progress bar, even on a terminal.")]
 DebugOpt = Annotated[
-    bool, typer.Option("--debug", callback=_remember_debug, help="Show a traceback where something fails.")
+    bool, typer.Option("--debug", callback=_remember_debug, help="Show a traceback when something fails.")
 ]
 
 

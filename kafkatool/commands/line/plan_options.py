@@ -15,7 +15,9 @@ from kafkatool.errors import UsageError
 if TYPE_CHECKING:
     from kafkatool.engine.plan.steps import Applying
 
-ApplyOpt = Annotated[bool, typer.Option("--apply", help="Do it; without this nothing is changed.")]
+ApplyOpt = Annotated[
+    bool, typer.Option("--apply", help="Carry out the plan. Without this nothing is changed.")
+]
 OfflineOpt = Annotated[
     bool,
     typer.Option("--offline", help="I confirm that no broker on any host uses this directory."),
@@ -26,8 +28,9 @@ BackupDirOpt = Annotated[
         "--backup-dir",
         metavar="DIR",
         show_default=False,
-        help="Keep originals and the journal here, on any volume, instead of beside the files; with --undo, "
-        "a directory outside of the log directory that the journal may bring files back from.",
+        help="Keep the originals and the journal in this directory, on any volume, instead of beside the "
+        "files. With --undo: a directory outside the log directory from which the journal may restore "
+        "files.",
     ),
 ]
 UndoOpt = Annotated[
@@ -36,7 +39,7 @@ UndoOpt = Annotated[
         "--undo",
         metavar="JOURNAL",
         show_default=False,
-        help="Show how to reverse what was applied, and with --apply reverse it.",
+        help="Show how to reverse an applied plan; with --apply, reverse it.",
     ),
 ]
 

@@ -25,8 +25,8 @@ class RecheckOptions:
             "--recheck-older-than",
             metavar="DURATION",
             show_default=False,
-            help="Read an unchanged segment again if that was last done so long ago; 30d by default, "
-            "0s for all, never for none.",
+            help="Read an unchanged segment again if it was last read this long ago. Default 30d; 0s reads "
+            "all, never none.",
         ),
     ] = None
     recheck_share: Annotated[
@@ -35,8 +35,8 @@ class RecheckOptions:
             "--recheck-share",
             metavar="SHARE",
             show_default=False,
-            help="In each run, also read again this share of the unchanged bytes, those first that were read "
-            "longest ago; 4% by default, 0 for none. What was read in the last 12 hours is left.",
+            help="In each run also reread this share of the unchanged bytes, the ones read longest ago "
+            "first. Default 4%; 0 for none. What was read in the last 12 hours is skipped.",
         ),
     ] = None
 

@@ -20,12 +20,14 @@ FromOpt = Annotated[
         "--from",
         metavar="POSITION",
         show_default=False,
-        help="First offset or time, inclusive: 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
+        help="Start at this offset or time (inclusive): 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
     ),
 ]
 ToOpt = Annotated[
     str | None,
-    typer.Option("--to", metavar="POSITION", show_default=False, help="Last offset or time, exclusive."),
+    typer.Option(
+        "--to", metavar="POSITION", show_default=False, help="End at this offset or time (exclusive)."
+    ),
 ]
 KeyOpt = Annotated[
     list[str] | None,
@@ -43,16 +45,16 @@ HeaderOpt = Annotated[
         "--header",
         metavar="NAME[=VALUE]",
         show_default=False,
-        help="Only records with this header; all of them if repeated.",
+        help="Only records with this header. If repeated, a record must have all of them.",
     ),
 ]
 ProducerIdOpt = Annotated[
     int | None,
-    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only what this producer wrote."),
+    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only records of this producer."),
 ]
 ControlOpt = Annotated[
     Control | None,
-    typer.Option("--control", show_default=False, help="Control records: only those, or none of them."),
+    typer.Option("--control", show_default=False, help="Show only control records, or leave them out."),
 ]
 LimitOpt = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")

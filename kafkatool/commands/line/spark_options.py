@@ -25,7 +25,8 @@ SparkOpt = Annotated[
         "--spark",
         metavar="MASTER",
         show_default=False,
-        help="Run on Spark: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://: untested).",
+        help="Run on this Spark master: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, "
+        "k8s://: untested).",
     ),
 ]
 MasterOpt = Annotated[
@@ -33,7 +34,8 @@ MasterOpt = Annotated[
     typer.Option(
         "--spark",
         metavar="MASTER",
-        help="local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: untested).",
+        help="Spark master: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, k8s://…: "
+        "untested).",
     ),
 ]
 """For what runs nowhere else."""
@@ -41,7 +43,7 @@ EMBEDDED = "local[*]"
 ConfOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "--conf", metavar="KEY=VALUE", show_default=False, help="A setting of Spark, for example its memory."
+        "--conf", metavar="KEY=VALUE", show_default=False, help="Spark setting, for example its memory."
     ),
 ]
 

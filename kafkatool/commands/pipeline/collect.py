@@ -21,7 +21,7 @@ from kafkatool.commands.screen.values import Format
 EPILOG = epilog(
     {
         "kafkatool pipeline collect -o part broker-1=/var/lib/kafka/data": "on the broker itself",
-        "kafkatool pipeline collect --max-rate 50M -o part b1=server.properties": "gently",
+        "kafkatool pipeline collect --max-rate 50M -o part b1=server.properties": "at a limited rate",
         "kafkatool pipeline collect --format ndjson -o part b1=/var/lib/kafka/data": "for scripts",
     },
     4,
@@ -39,7 +39,7 @@ def pipeline_collect(
             "--output",
             metavar="PART",
             show_default=False,
-            help="A directory for the result; collected again, only what has changed is read.",
+            help="Directory for the result. A later run into it reads only what has changed.",
         ),
     ],
     audit: AuditOptions,
@@ -49,10 +49,11 @@ def pipeline_collect(
     jobs: JobsOpt = 0,
     common: CommonOptions,
 ) -> None:
-    """Audit the logs of one broker where they are, and write a small directory for `pipeline run` to merge.
+    """Audit the logs of one broker on the broker itself, into a small directory for `pipeline run`.
 
-    No Spark and no JVM; the page cache is left as it was. PART holds the same tables as a LAKE of this broker
-    alone: copied to one place, the parts of all brokers give the tables that reading all their disks would.
+    Needs no Spark and no JVM, and leaves the page cache as it was. PART holds the same tables as a LAKE of
+    this broker alone. Copied to one place, the parts of all brokers give the tables that reading all their
+    disks would give.
     """
     from kafkatool.commands.pipeline.options import tell_run
     from kafkatool.engine.jobs.worker_pool import workers

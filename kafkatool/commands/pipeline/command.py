@@ -15,7 +15,7 @@ EPILOG = epilog(
     {
         "kafkatool pipeline collect -o /srv/parts/b1 b1=/var/lib/kafka/data": "on every broker",
         "kafkatool pipeline run -o /srv/lake /srv/parts/*": "the parts of all brokers together",
-        "kafkatool pipeline report /srv/lake": "what is worth a look",
+        "kafkatool pipeline report /srv/lake": "what needs attention",
     },
     4,
     5,

@@ -66,14 +66,14 @@ class AuditOptions(RecheckOptions):
             "--now",
             metavar="TIME",
             show_default=False,
-            help="The moment at which retention and compaction are judged; by default what the clock says.",
+            help="Judge retention and compaction as of this time. By default now.",
         ),
     ] = None
     config: ConfigOpt = None
     settings: SetOpt = None
     kafka_version: KafkaVersionOpt = None
     keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=1, help="How many runs stay in the directory.")
+        int, typer.Option("--keep", metavar="N", min=1, help="Number of runs to keep in the directory.")
     ] = 2
 
     def prepared(self, paths: list[str], out: str, common: CommonOptions) -> PipelineRun:

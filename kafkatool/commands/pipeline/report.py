@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool pipeline report /srv/lake": "a line a topic, with what is worth a look",
-        "kafkatool pipeline report /srv/lake /srv/lake/run-000006": "what is new since that run",
+        "kafkatool pipeline report /srv/lake": "one line per topic, and what needs attention",
+        "kafkatool pipeline report /srv/lake /srv/lake/run-000006": "what is new since an earlier run",
         "kafkatool pipeline report --format ndjson LAKE OLDER | grep new_finding": ("new damage"),
     },
     4,
@@ -48,21 +48,21 @@ TOPIC_COLUMNS = (
 def pipeline_report(
     *,
     lake: Annotated[
-        str, typer.Argument(metavar="LAKE", show_default=False, help="A lake, or one run in it.")
+        str, typer.Argument(metavar="LAKE", show_default=False, help="A lake, or one of its runs.")
     ],
     older: Annotated[
         str | None,
-        typer.Argument(metavar="OLDER", show_default=False, help="Another lake or run to compare with."),
+        typer.Argument(metavar="OLDER", show_default=False, help="An earlier lake or run to compare with."),
     ] = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     fail_on: FailOnOpt = "degraded",
     common: TalkOptions,
 ) -> None:
-    """Summarise an audit topic by topic; with OLDER, tell what has changed since.
+    """Summarise an audit per topic; with OLDER, show what has changed since.
 
-    SKEW is the largest partition over the mean; SINGLE the share of data batches with one record; RETENTION
-    and COMPACTION what would be freed. Exit code 4 means findings; with OLDER, findings that are new.
+    SKEW is the largest partition divided by the mean; SINGLE the share of data batches with one record;
+    RETENTION and COMPACTION what would be freed. Exit code 4 means findings; with OLDER, new findings.
     """
     from kafkatool.engine.audit.lake import read_run
     from kafkatool.engine.audit.run_report import make_report

@@ -14,8 +14,8 @@ from kafkatool.commands.screen.values import Format
 EPILOG = epilog(
     {
         "kafkatool pipeline run -o /srv/lake a=/mnt/a/data b=/mnt/b/data": "two brokers' disks",
-        "kafkatool pipeline run -o /srv/lake '/mnt/brokers/*/data'": "many, each called by its path",
-        "kafkatool pipeline run -o /srv/lake /srv/parts/*": "what brokers have collected themselves",
+        "kafkatool pipeline run -o /srv/lake '/mnt/brokers/*/data'": "many brokers, each named by its path",
+        "kafkatool pipeline run -o /srv/lake /srv/parts/*": "what brokers collected themselves",
         "kafkatool pipeline run --spark spark://head:7077 -o /srv/lake /mnt/*/data": "on a cluster",
     },
     4,
@@ -34,7 +34,7 @@ def pipeline_run(
             "--out",
             metavar="LAKE",
             show_default=False,
-            help="Where the tables are, run after run.",
+            help="Directory of the tables. Each run adds to it.",
         ),
     ],
     audit: AuditOptions,
@@ -45,13 +45,14 @@ def pipeline_run(
     fail_on: FailOnOpt = "degraded",
     common: CommonOptions,
 ) -> None:
-    """Check every log of many brokers and write Parquet tables of what there is, partitioned by topic.
+    """Check the logs of many brokers and write what they hold to Parquet tables, partitioned by topic.
 
-    segments, batches, findings, producers, and topics with sizes, codecs, formats, times, what retention
-    would delete and compaction save. A second run into the same LAKE reads segments that are new or have
-    changed, and the others in turn (--recheck-share): bit rot changes neither size nor time. LAKE/current is
-    the last complete run: a run that is killed changes nothing, and the next one clears up. On a cluster,
-    roots and LAKE are paths that every executor sees. Exit code 4 means findings, as of `verify`.
+    The tables are segments, batches, findings, producers, and topics, with sizes, codecs, formats, times, and
+    what retention would delete and compaction would save. A later run into the same LAKE reads segments that
+    are new or have changed, and rereads the others in turn (--recheck-share): bit rot changes neither size
+    nor time. LAKE/current is the last complete run; a run that is killed changes nothing, and the next one
+    cleans up after it. On a cluster, roots and LAKE must be paths that every executor sees. Exit code 4 means
+    findings, as for `verify`.
     """
     from kafkatool.commands.pipeline.options import tell_run
 

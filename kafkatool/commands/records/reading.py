@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from kafkatool.commands.line.arguments import Control
 from kafkatool.commands.line.options import PathOptions
 from kafkatool.commands.line.record_filters import RecordFilter
-from kafkatool.commands.rows.batches import LogPlace, bad_records, damage_sentence, record_row
+from kafkatool.commands.rows.batches import LogPlace, damage_sentence, record_row
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.mending import Mender
 from kafkatool.engine.batches.range_columns import records_in
+from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.directory.named_file import SEGMENT_FILES
 from kafkatool.engine.directory.selection import find_partitions
@@ -35,11 +35,6 @@ from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.names import METADATA_TOPIC
 from kafkatool.format.record import Record
 
-VISIBLE_KEYS = (
-    *("producer_id", "producer_epoch", "partition_leader_epoch", "is_control", "txn"),
-    *("above_high_watermark", "below_log_start"),
-)
-"""What rows of records have here besides those of dump-log."""
 _FATES = [fate.label for fate in TransactionFate]
 
 Rows = NDArray[np.int64]
@@ -187,7 +182,7 @@ class RecordReading:
         """Say what is damaged; the walk goes on."""
         place = self.place(bad.log.path)
         if bad.damage is not None:
-            damage = in_flight(bad.damage, bad.source, bad.log.path)
+            damage = bad.damage
         else:
             assert bad.batch is not None
             assert bad.error is not None

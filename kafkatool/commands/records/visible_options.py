@@ -32,7 +32,8 @@ class VisibleOptions:
         bool,
         typer.Option(
             "--all",
-            help="The whole log: aborted, open, above the high watermark, below the log start, control.",
+            help="Show the whole log: also aborted, open and control records, and those above the high "
+            "watermark or below the log start.",
         ),
     ] = False
     high_watermark: Annotated[
@@ -40,12 +41,12 @@ class VisibleOptions:
         typer.Option(
             "--high-watermark",
             metavar="checkpoint|end|N",
-            help="From where on records are hidden; without a checkpoint it is the end of the log.",
+            help="Hide records from here on. Without a checkpoint it is the end of the log.",
         ),
     ] = "checkpoint"
     max_batch_size: Annotated[
         str,
-        typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to take, inflated too."),
+        typer.Option("--max-batch-size", metavar="SIZE", help="Largest batch to read, compressed or not."),
     ] = "64M"
     mend_bits: MendBitsOpt = False
     redact: Annotated[

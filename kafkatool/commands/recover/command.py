@@ -26,12 +26,18 @@ from kafkatool.errors import UsageError
 
 EPILOG = epilog(
     {
-        "kafkatool recover /var/lib/kafka/data": "what the next start would scan, cut, delete, or refuse",
+        "kafkatool recover /var/lib/kafka/data": (
+            "what the next start would scan, truncate, delete or refuse"
+        ),
         "kafkatool recover /var/lib/kafka/data/orders-0": "the same for one partition",
-        "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": "do it, and keep what is cut",
-        "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": "save what it cuts",
+        "kafkatool recover --apply --backup-dir /mnt/kept /var/lib/kafka/data": (
+            "do it, and keep what is truncated"
+        ),
+        "kafkatool recover --keep-after-damage /mnt/saved /var/lib/kafka/data/orders-0": (
+            "save the good batches after the damage"
+        ),
         "kafkatool recover --mend-bits --apply /var/lib/kafka/data/orders-0": "flip single flipped bits back",
-        "kafkatool recover --undo <JOURNAL> --apply": "go back",
+        "kafkatool recover --undo <JOURNAL> --apply": "undo it",
     },
     4,
     5,
@@ -48,7 +54,8 @@ def recover(
             "--keep-after-damage",
             metavar="DIR",
             show_default=False,
-            help="Copy the good batches behind the damage into this new directory: for reading, no replica.",
+            help="Copy the good batches after the damage into this new directory. It is for reading, not a "
+            "replica.",
         ),
     ] = None,
     mend_bits: MendBitsOpt = False,
@@ -59,15 +66,16 @@ def recover(
     config: ConfigOpt = None,
     common: CommonOptions,
 ) -> None:
-    """Tell what a broker does at start-up after an unclean shutdown, and with --apply do it here.
+    """Show what a broker does at start-up after an unclean shutdown; with --apply, do it.
 
-    Which segments it scans, where it cuts, which segments behind the damage it deletes, what becomes of
-    .cleaned, .swap and .deleted files, of the metadata log and its snapshots, and of partitions that wait to
-    be deleted; or that it refuses to start, or leaves the log directory out, and why. A server.properties
-    tells all directories of a broker, and they are judged together. A broker throws away what it cuts; here
-    it is kept. --mend-bits mends batches with one flipped bit first, so that nothing is cut at them; it reads
-    every log. With another replica in sync it is better to set this copy aside and let the broker fetch it
-    anew. -v shows the steps file by file.
+    Shows which segments it scans, where it truncates, which segments after the damage it deletes, and what
+    happens to .cleaned, .swap and .deleted files, to the metadata log and its snapshots, and to partitions
+    that wait to be deleted; or that it refuses to start or takes the log directory offline, and why. A
+    server.properties names all directories of a broker, and they are judged together.
+
+    A broker discards what it truncates; here it is kept. --mend-bits first corrects batches with one flipped
+    bit, so that nothing is truncated at them; it reads every log. If another replica is in sync, it is better
+    to set this copy aside and let the broker fetch it again. -v shows the steps file by file.
     """
     from kafkatool.commands.recover.telling import RecoveryTelling
     from kafkatool.commands.rows.plans import now_ms

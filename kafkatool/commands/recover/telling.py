@@ -6,13 +6,15 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, show_plan
+from kafkatool.commands.rows.findings import REPLICAS
+from kafkatool.commands.rows.plans import RECOVERIES, STEP_COLUMNS, conclude, show_plan, topic_in
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.table import Column, Look, Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import values
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.recover.assignment import PartitionFate
 from kafkatool.engine.recover.run import (
@@ -23,7 +25,6 @@ from kafkatool.engine.recover.run import (
     StartedDirectory,
     StartEnds,
 )
-from kafkatool.format.names import parse_partition_directory
 
 EVENT_COLUMNS = (
     Column("partition_name", "PARTITION"),
@@ -99,24 +100,9 @@ class RecoveryTelling:
     def _row(
         self, path: str, what: str, segment: int | None, message: str, replicas: Replicas | None = None
     ) -> Row:
+        where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
+        row = RECOVERIES.row(**where, what=what, message=message)
         name = os.path.basename(os.path.normpath(path))
-        named = parse_partition_directory(name)
-        row: Row = {
-            "kind": "recovery",
-            "directory": path,
-            "topic": named.topic if named else None,
-            "partition": named.partition if named else None,
-            "segment": segment,
-            "what": what,
-            "position": None,
-            "first_offset": None,
-            "last_offset": None,
-            "message": message,
-            "replicas": list(replicas.replicas) if replicas else None,
-            "isr": list(replicas.isr) if replicas else None,
-            "leader": replicas.leader if replicas else None,
-            "metadata_ms": replicas.metadata_ms if replicas else None,
-        }
         return row if self.fmt is Format.ndjson else {**row, "partition_name": name}
 
 

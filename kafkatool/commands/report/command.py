@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool report -o report.html /var/lib/kafka/data": "all about a log directory, in one page",
+        "kafkatool report -o report.html /var/lib/kafka/data": (
+            "everything about a log directory on one page"
+        ),
         "kafkatool report -o report.html --config server.properties orders-0": "one partition",
         "kafkatool report -o report.html --sample 5% server.properties": "a quick look at a large broker",
         "kafkatool report -o report.html --with-payloads /mnt/copy/orders-0": (
-            "with records before and behind the damage"
+            "with records before and after the damage"
         ),
         "kafkatool report --format ndjson DIR | jq 'select(.kind == \"incident\")'": "the facts, for scripts",
     },
@@ -65,11 +67,11 @@ class JudgedBy:
             "--now",
             metavar="TIME",
             show_default=False,
-            help="The moment of the report; by default what the clock says.",
+            help="Report as of this time. By default now.",
         ),
     ] = None
     forecast: Annotated[
-        str, typer.Option("--forecast", metavar="DURATION", help="How far to look ahead: 12h, 7d.")
+        str, typer.Option("--forecast", metavar="DURATION", help="How far to forecast: 12h, 7d.")
     ] = "7d"
     config: ConfigOpt = None
     settings: SetOpt = None
@@ -87,13 +89,13 @@ def report(
             "--out",
             metavar="FILE",
             show_default=False,
-            help="Where the report goes; - is stdout.",
+            help="File to write; - is stdout.",
         ),
     ] = None,
     with_payloads: Annotated[
         bool,
         typer.Option(
-            "--with-payloads", help="Show keys and values of a few records before and behind damage."
+            "--with-payloads", help="Show keys and values of a few records before and after the damage."
         ),
     ] = False,
     deep: Annotated[
@@ -101,17 +103,17 @@ def report(
     ] = False,
     sample: SampleOpt = None,
     judged_by: JudgedBy,
-    fmt: Annotated[ReportFormat, typer.Option("--format", help="How it is written.")] = ReportFormat.html,
+    fmt: Annotated[ReportFormat, typer.Option("--format", help="Output format.")] = ReportFormat.html,
     fail_on: FailOnOpt = "degraded",
     jobs: JobsOpt = 0,
     common: CommonOptions,
 ) -> None:
-    """Write one file for the ticket of an incident: what is wrong, what to do next, and all that explains it.
+    """Write one file for the ticket of an incident: what is wrong, what to do, and the facts behind it.
 
-    Every log is read once: findings as of verify, with a map of the damage; sizes by topic, segments in time,
-    bytes by the hour, codecs; what retention would delete now and in the days to come, what compaction would
-    save, what is in the page cache, and the settings that decide. The page has no script, asks for nothing
-    from the network, and holds no key and no value of a record unless --with-payloads.
+    Every log is read once. The page shows the findings of verify with a map of the damage; sizes per topic,
+    segments over time, bytes per hour, codecs; what retention would delete now and in the coming days, what
+    compaction would save, what is in the page cache, and the settings that decide. It has no script, loads
+    nothing from the network, and contains no key or value of a record unless --with-payloads is given.
     """
     from kafkatool.commands.line.arguments import parse_duration
 
@@ -186,8 +188,8 @@ class _ReportRun:
         # The pool comes first: processes are forked before anything starts a thread.
         with (
             opened(out) as write,
-            workers(jobs, run.most_workers) as pool,
-            self._talk.progress("report", run.size) as advance,
+            workers(jobs, run.verification.most_workers) as pool,
+            self._talk.progress("report", run.verification.size) as advance,
         ):
             if self._fmt is ReportFormat.ndjson:
                 from kafkatool.commands.report.rows import report_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -20,20 +21,21 @@ def opened(out: str | None) -> Iterator[Write]:
         yield guarded(stdout()).writelines
         return
     from kafkatool.engine.files.disk import Disk
-    from kafkatool.engine.records.export_output import Sink
+    from kafkatool.engine.files.whole_files import Replacement, remove_leftovers
 
     path = os.path.realpath(str(out))
     if os.path.lexists(path) and not os.path.isfile(path):
         raise UsageError(f"{out}: is no plain file; -o - writes to standard output")
     try:
-        opened_sink = Sink(Disk(), path)
+        remove_leftovers(Disk(), os.path.dirname(path), re.escape(os.path.basename(path)))
+        new = Replacement(Disk(), path)
     except OSError as error:
         raise KafkatoolError(f"{out}: {error.strerror}") from None
-    with opened_sink as sink:
+    with new:
 
         def write(pieces: Iterable[str]) -> None:
             for piece in pieces:
-                sink.write(piece.encode("utf-8", "backslashreplace"))
-            sink.commit()
+                new.write(piece.encode("utf-8", "backslashreplace"))
+            new.commit()
 
         yield write

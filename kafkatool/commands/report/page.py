@@ -134,7 +134,7 @@ def _tiles(told: Told) -> Iterator[Markup]:
     removed = sum(one.bytes_removed for one in run.compaction.values())
     segments, partitions = sum(one.segments for one in run.topics.values()), summary.partitions
     tiles = [
-        (human_size(run.size), f"in {counted(segments, 'segment')}"),
+        (human_size(run.verification.size), f"in {counted(segments, 'segment')}"),
         (
             f"{partitions:,}",
             f"partition{'' if partitions == 1 else 's'} of {counted(len(run.topics), 'topic')}",

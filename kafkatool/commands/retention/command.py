@@ -14,13 +14,19 @@ from kafkatool.commands.screen.values import Format
 
 EPILOG = epilog(
     {
-        "kafkatool retention /var/lib/kafka/data/orders-0": "every segment: does it go, and if not, why",
+        "kafkatool retention /var/lib/kafka/data/orders-0": "every segment: deleted or not, and why",
         "kafkatool retention --at now+3d /var/lib/kafka/data": "the same in three days",
-        "kafkatool retention --set retention.ms=3600000 /var/lib/kafka/data": "what if it were an hour",
-        "kafkatool retention --forecast 7d server.properties": "bytes over the next week",
-        "kafkatool retention --free 200G server.properties": "the smallest changes that free so much",
-        "kafkatool retention --apply --move-to /mnt/kept server.properties": "do it now, a broker being down",
-        "kafkatool retention --purge --apply /var/lib/kafka/data": "unlink what was deleted long enough ago",
+        "kafkatool retention --set retention.ms=3600000 /var/lib/kafka/data": (
+            "what if retention.ms were one hour"
+        ),
+        "kafkatool retention --forecast 7d server.properties": "forecast the bytes over the next week",
+        "kafkatool retention --free 200G server.properties": "the smallest changes that free 200 GiB",
+        "kafkatool retention --apply --move-to /mnt/kept server.properties": (
+            "delete now, while the broker is down"
+        ),
+        "kafkatool retention --purge --apply /var/lib/kafka/data": (
+            "remove files that were deleted long enough ago"
+        ),
     },
     5,
 )
@@ -38,19 +44,23 @@ def retention(
     where_to_run: SparkOptions,
     common: CommonOptions,
 ) -> None:
-    """Tell what the next retention check of a broker deletes, segment by segment, and why the rest stays.
+    """Show what the next retention check of a broker deletes, segment by segment, and why the rest stays.
 
-    Decided as a broker does: first what lies below the log start offset, then by retention.bytes, then by
-    retention.ms, oldest first, until the first segment that stays. A setting comes from --set, --config, the
-    metadata on the same disk, a server.properties, or Kafka's defaults; what decided is told with where it
-    comes from. With --apply, on a directory that no broker uses, files are renamed to .deleted, as a broker
-    does, which frees nothing yet: a broker unlinks them when it starts, or --purge does it. Never by a mere
-    default or by metadata that ended more than a minute before the directory did, unless --set or --config
-    says it again, and never up to a high watermark that is assumed. Of a compacted topic nobody can tell
-    from a disk whether the cleaner has given it up: then nothing goes until a restart. How far a tiered topic
-    is copied to remote storage is read from __remote_log_metadata on the same disks; where that is not there,
-    segments that hang on it are unknown: they stay, and the exit code is 3. --free names first what has
-    expired and is only held back by a record with a time in the future, and the command that deletes it.
+    Decides as a broker does: first what lies below the log start offset, then by retention.bytes, then by
+    retention.ms, oldest first, until the first segment that stays. Settings come from --set, --config, the
+    metadata on the same disk, a server.properties, or Kafka's defaults; the ones that decide are shown with
+    their source.
+
+    With --apply, in a directory that no broker uses, files are renamed to .deleted as a broker does. That
+    frees nothing yet: a broker removes them when it starts, or --purge does. It refuses to act on a mere
+    default, or on metadata that ended more than a minute before the directory did, unless --set or --config
+    repeats the setting, and never deletes up to an assumed high watermark.
+
+    Whether the cleaner has given up a compacted topic cannot be read from a disk, so nothing of it is deleted
+    until a restart. How far a tiered topic is copied to remote storage is read from __remote_log_metadata on
+    the same disks; without it, segments that depend on it are unknown: they stay, and the exit code is 3.
+    --free first lists what has expired but is held back by a record with a time in the future, with the
+    command to delete it.
     """
     from kafkatool.commands.retention.telling import RetentionTelling
     from kafkatool.commands.rows.plans import now_ms

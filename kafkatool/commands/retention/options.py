@@ -32,7 +32,7 @@ class AskOptions:
     check_times: Annotated[
         bool,
         typer.Option(
-            "--check-times", help="Read every batch, and say where a time index does not tell its time."
+            "--check-times", help="Read every batch, and report where a time index misses its time."
         ),
     ] = False
     forecast: Annotated[
@@ -41,7 +41,8 @@ class AskOptions:
             "--forecast",
             metavar="DURATION",
             show_default=False,
-            help="When segments go, and bytes over time, if records keep coming as they did for so long.",
+            help="Forecast when segments go and how many bytes stay, if records keep arriving as in the "
+            "last DURATION.",
         ),
     ] = None
     free: Annotated[
@@ -50,8 +51,9 @@ class AskOptions:
             "--free",
             metavar="SIZE",
             show_default=False,
-            help="How to free this much: expired data that a time in the future holds back, with the command "
-            "to delete it; the smallest changes of settings, with the commands to set and undo.",
+            help="Show how to free this much: expired data held back by a time in the future, with the "
+            "command to delete it; then the smallest setting changes, with the commands to make and "
+            "revert them.",
         ),
     ] = None
     move_to: Annotated[
@@ -66,7 +68,8 @@ class AskOptions:
     purge: Annotated[
         bool,
         typer.Option(
-            "--purge", help="Only unlink .deleted files older than file.delete.delay.ms; no way back."
+            "--purge",
+            help="Only remove .deleted files older than file.delete.delay.ms. This cannot be undone.",
         ),
     ] = False
 

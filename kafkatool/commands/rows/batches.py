@@ -4,63 +4,69 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, cast
 
-from kafkatool.commands.screen.table import Column, Look
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.values import Row, ndjson
-from kafkatool.engine.batches.damage import Damage, FindingClass, Severity, damage_facts
+from kafkatool.engine.batches import row_fields
+from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.row_fields import FILE, HEADER, TOPIC, text
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
-from kafkatool.errors import FormatError, TooLarge
-from kafkatool.format.batch import BatchHeader, TimestampType
+from kafkatool.errors import FormatError
+from kafkatool.format.batch import TimestampType
 from kafkatool.format.legacy import LegacyHeader, LegacyMessage, read_messages
 from kafkatool.format.names import base_offset, parse_partition_directory
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
-BATCH_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("position", "POSITION", Look.number),
-    Column("base_offset", "BASE", Look.number),
-    Column("last_offset", "LAST", Look.number),
-    Column("records_count", "RECORDS", Look.number),
-    Column("max_timestamp_ms", "TIME", Look.time),
-    Column("size", "SIZE", Look.size),
-    Column("codec", "CODEC"),
-    Column("partition_leader_epoch", "EPOCH", Look.number),
-    Column("producer", "PRODUCER"),
-    Column("flags", "FLAGS"),
-    Column("note", "NOTE"),
+BATCH = RowTable(
+    "batch", "dump-log", "A record batch, or a message of the formats before magic 2.", *row_fields.BATCH
 )
-
-RECORD_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("offset", "OFFSET", Look.number),
-    Column("timestamp_ms", "TIME", Look.time),
-    Column("key_size", "KEY", Look.number),
-    Column("value_size", "VALUE", Look.number),
-    Column("sequence", "SEQUENCE", Look.number),
-    Column("header_text", "HEADERS"),
-    Column("key_text", "KEY DATA"),
-    Column("value_text", "VALUE DATA"),
-    Column("note", "NOTE"),
+BATCH_COLUMNS = BATCH.columns(
+    partition_name="PARTITION",
+    position="POSITION",
+    base_offset="BASE",
+    last_offset="LAST",
+    records_count="RECORDS",
+    max_timestamp_ms="TIME",
+    size="SIZE",
+    codec="CODEC",
+    partition_leader_epoch="EPOCH",
+    producer="PRODUCER",
+    flags="FLAGS",
+    note="NOTE",
 )
-
-BATCH_KEYS = (
-    *("topic", "partition", "segment", "base_offset", "last_offset", "last_offset_delta", "batch_length"),
-    *("partition_leader_epoch", "magic", "crc", "attributes", "codec", "timestamp_type"),
-    *("base_timestamp_ms", "max_timestamp_ms", "delete_horizon_ms", "producer_id", "producer_epoch"),
-    *("base_sequence", "last_sequence", "records_count", "is_transactional", "is_control"),
-    *("position", "size", "is_valid"),
+RECORD = RowTable(
+    "record",
+    "dump-log",
+    "A record: of dump-log with --deep-iteration, --print-data-log or a record filter; of cat, export.",
+    *row_fields.RECORD,
+    *(field._replace(optional=True) for field in row_fields.VISIBILITY),
 )
-RECORD_KEYS = (
-    *("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"),
-    *("header_keys", "sequence", "batch_position", "key_size", "value_size", "decoded"),
+RECORD_COLUMNS = RECORD.columns(
+    partition_name="PARTITION",
+    offset="OFFSET",
+    timestamp_ms="TIME",
+    key_size="KEY",
+    value_size="VALUE",
+    sequence="SEQUENCE",
+    header_text="HEADERS",
+    key_text="KEY DATA",
+    value_text="VALUE DATA",
+    note="NOTE",
 )
-DAMAGE_KEYS = (
-    *("topic", "partition", "file", "position", "end_position", "first_offset", "last_offset"),
-    *("next_good_offset", "class", "severity", "expected", "found", "message", "fix"),
+DAMAGE = RowTable(
+    "damage",
+    "dump-log",
+    "Something that is not as it should be, in its place among the other rows.",
+    *TOPIC,
+    FILE,
+    *row_fields.DAMAGE,
+    text("fix", "the command to run next"),
 )
+CSV_KEYS = {"batch": BATCH.keys, "record": tuple(field.key for field in row_fields.RECORD)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,61 +99,28 @@ class LogPlace:
         return self.path if self.topic is None else f"{self.topic}-{self.partition}"
 
 
+_KEYS = ("kind", *BATCH.keys)
+_of_header = attrgetter(*(str(field.get) or field.key for field in HEADER))
+_NOT_IN_LEGACY = (
+    *("last_offset_delta", "partition_leader_epoch", "base_timestamp_ms", "producer_id", "producer_epoch"),
+    *("base_sequence", "last_sequence", "records_count"),
+)
+
+
 def batch_row(place: LogPlace, batch: Batch) -> dict[str, object]:
+    """One attrgetter for the whole header, as there may be millions of such rows."""
     header = batch.header
-    row: dict[str, object] = {
-        "kind": "batch",
-        "topic": place.topic,
-        "partition": place.partition,
-        "segment": place.segment,
-    }
-    row |= _header_row(header) if isinstance(header, BatchHeader) else _legacy_row(header, batch)
-    row |= {"position": batch.position, "size": header.size, "is_valid": batch.is_valid}
+    where = ("batch", place.topic, place.partition, place.segment)
+    found = (*where, *_of_header(header), batch.position, header.size, batch.is_valid)
+    row = dict(zip(_KEYS, found, strict=True))
+    if isinstance(header, LegacyHeader):
+        row |= dict.fromkeys(_NOT_IN_LEGACY)
+        row["base_offset"] = _first_offset(header, batch)
+        if header.timestamp_type is TimestampType.NONE:
+            row["max_timestamp_ms"] = None
+    elif row["delete_horizon_ms"] is not None:  # the field holds that then, and no timestamp
+        row["base_timestamp_ms"] = None
     return row
-
-
-def _header_row(header: BatchHeader) -> dict[str, object]:
-    return {
-        "base_offset": header.base_offset,
-        "last_offset": header.last_offset,
-        "last_offset_delta": header.last_offset_delta,
-        "batch_length": header.batch_length,
-        "partition_leader_epoch": header.partition_leader_epoch,
-        "magic": header.magic,
-        "crc": header.crc,
-        "attributes": header.attributes,
-        "codec": header.codec_label,
-        "timestamp_type": header.timestamp_type.value,
-        # With a delete horizon set, the field holds that and no timestamp.
-        "base_timestamp_ms": header.base_timestamp if header.delete_horizon_ms is None else None,
-        "max_timestamp_ms": header.max_timestamp,
-        "delete_horizon_ms": header.delete_horizon_ms,
-        "producer_id": header.producer_id,
-        "producer_epoch": header.producer_epoch,
-        "base_sequence": header.base_sequence,
-        "last_sequence": header.last_sequence,
-        "records_count": header.records_count,
-        "is_transactional": header.is_transactional,
-        "is_control": header.is_control,
-    }
-
-
-def _legacy_row(header: LegacyHeader, batch: Batch) -> dict[str, object]:
-    """Magic 0 and 1 know neither producers nor counts: those stay null."""
-    has_time = header.timestamp_type is not TimestampType.NONE
-    return dict.fromkeys(BATCH_KEYS[3:-3]) | {
-        "base_offset": _first_offset(header, batch),
-        "last_offset": header.offset,
-        "batch_length": header.entry_size,
-        "magic": header.magic,
-        "crc": header.crc,
-        "attributes": header.attributes,
-        "codec": header.codec_label,
-        "timestamp_type": header.timestamp_type.value,
-        "max_timestamp_ms": header.timestamp if has_time else None,
-        "is_transactional": False,
-        "is_control": False,
-    }
 
 
 def _first_offset(header: LegacyHeader, batch: Batch) -> int | None:
@@ -187,15 +160,9 @@ def record_row(
     }
 
 
-def damage_row(place: LogPlace, damage: Damage, *, kind: str = "damage") -> dict[str, object]:
-    return {
-        "kind": kind,
-        "topic": place.topic,
-        "partition": place.partition,
-        "file": place.path,
-        **damage_facts(damage),
-        "fix": next_step(place, damage),
-    }
+def damage_row(place: LogPlace, damage: Damage) -> dict[str, object]:
+    given = {"topic": place.topic, "partition": place.partition, "file": place.path}
+    return DAMAGE.row(damage, **given, fix=next_step(place, damage))
 
 
 def next_step(place: LogPlace, damage: Damage) -> str:
@@ -280,21 +247,3 @@ def _flags(row: Row) -> str | None:
     if row["magic"] != 2:
         flags.append(f"magic{row['magic']}")
     return ",".join(flags) or None
-
-
-def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> Damage:
-    """The damage that a batch's records are, where the batch itself could be read."""
-    header = batch.header
-    is_too_large = isinstance(error, TooLarge)
-    first = header.base_offset
-    return Damage(
-        kind=FindingClass.TOO_LARGE if is_too_large else FindingClass.BAD_RECORD,
-        position=batch.position,
-        end_position=batch.position + header.size,
-        expected=str(error.expected),
-        found=str(error.found),
-        message=f"{error.what} at its byte {error.at}",
-        severity=Severity.DEGRADED if is_too_large else Severity.LOSS,
-        first_offset=first if offset is None else offset,
-        last_offset=header.last_offset if offset is None else offset,
-    )

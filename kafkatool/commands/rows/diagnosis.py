@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kafkatool.commands.rows.findings import FAILURES, SEVERITIES
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.values import human_duration, human_size
 from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.row_fields import flag, inside, int64, size, text, texts, time_ms, word
 from kafkatool.engine.doctor.examination import Diagnosis
 from kafkatool.engine.doctor.symptoms import Loss, StartVerdict
 from kafkatool.engine.verify.finding import Finding
@@ -13,35 +16,80 @@ from kafkatool.engine.verify.finding import Finding
 _MOST_SHOWN = 30
 
 
+DIAGNOSES = RowTable(
+    "diagnosis",
+    "doctor",
+    "What a start comes to, for one broker. Comes behind its findings.",
+    *inside(
+        "broker",
+        text("broker", "the configuration that was named, or the log directories", "name"),
+        texts(
+            "log_dirs",
+            "all log directories of the broker, those that are missing too",
+            lambda broker: [*broker.paths, *broker.missing],
+        ),
+    ),
+    *inside("broker.meta", text("cluster_id", "whose they are; null if unknown")),
+    int64("node_id", "likewise, by the configuration if that was named", "broker.node_id"),
+    word(
+        "verdict",
+        "starts, loses (starts, without some offsets), partly (starts without a directory), "
+        "serves_nothing (starts, and leads hardly any partition), no_start, running (a broker is), "
+        "unknown (not all could be read, or --quick left out what decides)",
+    ),
+    text("message", "the same in a sentence", lambda found: verdict_text(found)),
+    *inside(
+        "chart",
+        int64("lost_offsets", "how many offsets would not be served any more"),
+        flag(
+            "lost_at_least",
+            "whether there may be more: what is cut does not end with a good batch",
+            "is_at_least",
+        ),
+        int64(
+            "maybe_lost_offsets",
+            "how many more may go, as other replicas decide: above the checkpointed "
+            "high watermark, or of partitions that are missing here",
+            lambda chart: sum(loss.offsets for loss in chart.maybe_losses),
+        ),
+        texts(
+            "lost_partitions",
+            "directories of the partitions that lose any",
+            lambda chart: sorted(loss.partition for loss in chart.losses),
+        ),
+    ),
+    texts("offline_dirs", "log directories that the broker would leave out", "offline"),
+    int64(
+        "pid",
+        "the process that is running on them; null if none is, or it cannot be named",
+        lambda found: found.pid or None,
+    ),
+    int64("partitions", "number of partition directories"),
+    size("size", "bytes of all logs"),
+    size("sampled_size", "bytes of logs that were read besides what a start reads"),
+    *inside(
+        "recovery",
+        size("scan_size", "bytes that a start scans because it does not trust them; null if none", "size"),
+        int64("scan_partitions", "number of partitions that have any of them", "partitions"),
+        time_ms("recovery_least_ms", "how long that takes at least; null if nothing is scanned", "least_ms"),
+        time_ms("recovery_most_ms", "how long it may take; null if the read rate is not known", "most_ms"),
+    ),
+    *inside(
+        "read_rate",
+        size(
+            "read_rate",
+            "bytes a second that the volume gave; null if not known, as where all is in memory",
+            int,
+        ),
+    ),
+    *SEVERITIES,
+    texts("notes", "what limits the answer, in words", "chart.notes"),
+    FAILURES._replace(get="chart.failures"),
+)
+
+
 def diagnosis_row(found: Diagnosis) -> dict[str, object]:
-    meta, recovery, chart = found.broker.meta, found.recovery, found.chart
-    return {
-        "kind": "diagnosis",
-        "broker": found.broker.name,
-        "log_dirs": [*found.broker.paths, *found.broker.missing],
-        "cluster_id": None if meta is None else meta.cluster_id,
-        "node_id": found.broker.node_id,
-        "verdict": str(found.verdict),
-        "message": verdict_text(found),
-        "lost_offsets": chart.lost_offsets,
-        "lost_at_least": chart.is_at_least,
-        "maybe_lost_offsets": sum(loss.offsets for loss in chart.maybe_losses),
-        "lost_partitions": sorted(loss.partition for loss in chart.losses),
-        "offline_dirs": found.offline,
-        "pid": found.pid or None,
-        "partitions": found.partitions,
-        "size": found.size,
-        "sampled_size": found.sampled_size,
-        "scan_size": None if recovery is None else recovery.size,
-        "scan_partitions": None if recovery is None else recovery.partitions,
-        "recovery_least_ms": None if recovery is None else recovery.least_ms,
-        "recovery_most_ms": None if recovery is None else recovery.most_ms,
-        "read_rate": None if found.read_rate is None else int(found.read_rate),
-        **{severity.label: found.count(severity) for severity in reversed(Severity)},
-        "worst": None if found.worst is None else found.worst.label,
-        "notes": chart.notes,
-        "failures": chart.failures,
-    }
+    return DIAGNOSES.row(found, **{severity.label: found.count(severity) for severity in Severity})
 
 
 def verdict_text(found: Diagnosis) -> str:

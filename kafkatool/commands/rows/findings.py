@@ -2,23 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.rows.batches import DAMAGE_KEYS
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Column, Look
 from kafkatool.commands.screen.values import human_size
-from kafkatool.engine.batches.damage import Severity, damage_facts
+from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.row_fields import (
+    DAMAGE,
+    FILE,
+    TOPIC,
+    flag,
+    inside,
+    int32,
+    int64,
+    ints,
+    real,
+    size,
+    text,
+    texts,
+    time_ms,
+    word,
+)
 from kafkatool.engine.verify.finding import Finding, VerifySummary
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition, Segment
 
-FINDING_KEYS = (
-    *DAMAGE_KEYS,
-    *("replicas", "isr", "eligible_leader_replicas", "leader", "metadata_ms", "below_recovery_point"),
+REPLICAS = (
+    ints("replicas", "nodes that hold the partition, by the newest metadata on the disk; null if unknown"),
+    ints("isr", "those of them that were in sync"),
+    int32("leader", "the leader; -1 for none"),
+    time_ms("metadata_ms", "when that was written into the metadata"),
 )
-FINDING_COLUMNS = tuple(Column(key, key.upper()) for key in FINDING_KEYS)
+SEVERITIES = (
+    int64("loss", "number of findings of this severity"),
+    *(int64(name, "likewise") for name in ("no_start", "degraded", "note")),
+    *inside("worst", word("worst", "the worst severity; null where nothing was found", "label")),
+)
+FAILURES = texts("failures", "what could not be read, in words")
+
+FINDINGS = RowTable(
+    "finding",
+    "verify",
+    "Something that is not as it should be, in a log or between files.",
+    *TOPIC,
+    FILE,
+    *inside("damage", *DAMAGE),
+    text("fix", "the command to run next, or what to do instead; null for notes"),
+    *inside(
+        "replicas",
+        *REPLICAS[:2],
+        ints(
+            "eligible_leader_replicas",
+            "those that were not, and have every committed record (ELR)",
+            "eligible",
+        ),
+        *REPLICAS[2:],
+    ),
+    flag(
+        "below_recovery_point",
+        "whether a broker that starts now would not look there; null if unknown",
+    ),
+)
+VERIFIED = RowTable(
+    "verified",
+    "verify",
+    "With --state and -v: when a log was last read as a whole and found good.",
+    text("topic", "the topic; null where the directory's name says none"),
+    int32("partition", "the partition, likewise"),
+    int64("segment", "base offset of the segment", "base_offset"),
+    *inside("log", text("file", "its log", "path"), size("size", "bytes of it")),
+    time_ms("verified_at_ms", "when all of it was last found good; null where that is not remembered"),
+)
+SUMMARY = RowTable(
+    "summary",
+    "verify",
+    "What was checked. Comes last.",
+    int64("partitions", "number of partitions"),
+    int64("segments", "number of segments"),
+    int64("skipped_segments", "how many of them were skipped as unchanged (--state)"),
+    int64("rechecked_segments", "how many were read again though unchanged (--recheck-older-than)"),
+    int64("deleted_partitions", "number of directories that wait to be deleted, and were left out"),
+    size("deleted_size", "bytes of the logs in them"),
+    int64("side_files", "number of files other than logs that were named themselves, and read"),
+    size("size", "bytes of logs that were read"),
+    int64("batches", "number of good batches"),
+    int64("records", "number of records in them, by their headers"),
+    flag("deep", "whether records were decoded (--deep)"),
+    real("sample", "the share of the data that was asked for; null for all of it"),
+    size("total_size", "bytes of logs that there are, without those that were left out"),
+    *SEVERITIES,
+    int64("unreadable_blocks", "number of 4 KiB blocks that the disk would not give"),
+    FAILURES,
+    flag("interrupted", "whether somebody stopped it before it was done", "is_interrupted"),
+)
+FINDING_COLUMNS = tuple(Column(key, key.upper()) for key in FINDINGS.keys)
 PARTITION_COLUMNS = (
     Column("place", "PARTITION"),
     Column("severity", "SEVERITY"),
@@ -27,34 +108,20 @@ PARTITION_COLUMNS = (
     Column("first", "FIRST FINDING"),
     Column("fix", "WHAT TO DO"),
 )
-LIST_COLUMNS = (
-    Column("severity", "SEVERITY"),
-    Column("class", "CLASS"),
-    Column("file", "FILE"),
-    Column("position", "BYTE", Look.number),
-    Column("offsets", "OFFSETS"),
-    Column("message", "MESSAGE"),
-    Column("seen", "AT START"),
+LIST_COLUMNS = FINDINGS.columns(
+    severity="SEVERITY",
+    **{"class": "CLASS"},
+    file="FILE",
+    position="BYTE",
+    offsets="OFFSETS",
+    message="MESSAGE",
+    seen="AT START",
 )
 _MOST_RANGES = 8
 
 
 def finding_row(finding: Finding) -> dict[str, object]:
-    damage, replicas = finding.damage, finding.replicas
-    return {
-        "kind": "finding",
-        "topic": finding.topic,
-        "partition": finding.partition,
-        "file": finding.file,
-        **damage_facts(damage),
-        "fix": finding.fix,
-        "replicas": None if replicas is None else list(replicas.replicas),
-        "isr": None if replicas is None else list(replicas.isr),
-        "eligible_leader_replicas": None if replicas is None else list(replicas.eligible),
-        "leader": None if replicas is None else replicas.leader,
-        "metadata_ms": None if replicas is None else replicas.metadata_ms,
-        "below_recovery_point": finding.below_recovery_point,
-    }
+    return FINDINGS.row(finding)
 
 
 def list_row(finding: Finding) -> dict[str, object]:
@@ -112,42 +179,16 @@ def place_of(finding: Finding) -> str:
 
 
 def verified_row(partition: Partition, segment: Segment, verified_at_ms: int | None) -> dict[str, object]:
-    log = segment.log
-    assert log is not None
-    return {
-        "kind": "verified",
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "segment": segment.base_offset,
-        "file": log.path,
-        "size": log.size,
-        "verified_at_ms": verified_at_ms,
-    }
+    where = {"topic": partition.topic, "partition": partition.partition}
+    return VERIFIED.row(segment, **where, verified_at_ms=verified_at_ms)
+
+
+def counts_of(findings: Mapping[Severity, int]) -> dict[str, int]:
+    return {severity.label: findings[severity] for severity in reversed(Severity)}
 
 
 def summary_row(summary: VerifySummary, *, deep: bool) -> dict[str, object]:
-    worst = summary.worst
-    return {
-        "kind": "summary",
-        "partitions": summary.partitions,
-        "segments": summary.segments,
-        "skipped_segments": summary.skipped_segments,
-        "rechecked_segments": summary.rechecked_segments,
-        "deleted_partitions": summary.deleted_partitions,
-        "deleted_size": summary.deleted_size,
-        "side_files": summary.side_files,
-        "size": summary.size,
-        "batches": summary.batches,
-        "records": summary.records,
-        "deep": deep,
-        "sample": summary.sample,
-        "total_size": summary.total_size,
-        **{severity.label: summary.findings[severity] for severity in reversed(Severity)},
-        "worst": None if worst is None else worst.label,
-        "unreadable_blocks": summary.unreadable_blocks,
-        "failures": summary.failures,
-        "interrupted": summary.is_interrupted,
-    }
+    return SUMMARY.row(summary, deep=deep, **counts_of(summary.findings))
 
 
 def summary_text(summary: VerifySummary, *, deep: bool, raw: bool) -> str:

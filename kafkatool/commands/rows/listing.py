@@ -7,9 +7,25 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Column, Look
+from kafkatool.engine.batches import row_fields
+from kafkatool.engine.batches.row_fields import (
+    TOPIC,
+    flag,
+    inside,
+    int64,
+    items,
+    size,
+    text,
+    texts,
+    time_ms,
+    tree,
+    values,
+    word,
+)
 from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
-from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, Segment, data_group, unique_files
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, data_group, unique_files
 from kafkatool.engine.directory.space import GROUPS, Space
 from kafkatool.engine.files.source import Guest
 from kafkatool.format import kinds
@@ -27,56 +43,211 @@ class ListingView(StrEnum):
     space = "space"
 
 
-_SIZES = (Column("size", "SIZE", Look.size), Column("allocated", "ALLOCATED", Look.size))
-_TIMES = (
-    Column("first_timestamp_ms", "FIRST TIME", Look.time),
-    Column("max_timestamp_ms", "GREATEST TIME", Look.time),
+_WEIGHT = (
+    int64("files", "number of files", len),
+    size("size", "bytes that the files claim to have", lambda files: sum(one.size for one in files)),
+    size(
+        "allocated",
+        "bytes that they take on the disk; less than size where a file is sparse",
+        lambda files: sum(one.allocated for one in files),
+    ),
 )
-_OFFSETS = (
-    Column("first_offset", "FIRST", Look.number),
-    Column("last_offset", "LAST", Look.number),
+_PLACE = (
+    *inside("log_dir", text("log_dir", "the log directory, where one was named", "path")),
+    *inside("partition", text("directory", "the directory of the partition"), *TOPIC),
 )
-_WHERE = (Column("topic", "TOPIC"), Column("partition", "PARTITION", Look.number))
-_STATE = Column("state", "STATE")
+_RANGE = (
+    int64("first_offset", "first offset"),
+    int64("last_offset", "last offset"),
+    time_ms("first_timestamp_ms", "timestamp of the first batch"),
+    time_ms("max_timestamp_ms", "greatest timestamp"),
+)
+_LEFTOVER = size(
+    "leftover_allocated", "bytes on the disk of files marked as deleted, cleaned, swap or unfinished"
+)
+_PROBLEM = text("problem", "what kept the ranges from being found out, or is wrong at the end of the log")
+_EXTENT = (*_RANGE, _PROBLEM)
+
+LOGDIRS = RowTable(
+    "logdir",
+    "ls",
+    "A log directory. Comes before all other rows.",
+    text("log_dir", "its path", "path"),
+    *inside(
+        "meta",
+        text("cluster_id", "id of the cluster, from meta.properties"),
+        int64("node_id", "id of the node"),
+        text("directory_id", "id of the log directory"),
+        int64("meta_version", "format version of meta.properties", "version"),
+    ),
+    flag("clean_shutdown", "whether the broker left its mark of a clean shutdown", "was_shut_down_cleanly"),
+    int64("partitions", "number of partition directories, in every state", lambda one: len(one.partitions)),
+    int64("segments", "number of segments", lambda one: sum(len(each.segments) for each in one.partitions)),
+    *_WEIGHT,
+    texts(
+        "unknown_files",
+        "paths of files that are not Kafka's",
+        lambda one: [entry.path for entry in one.all_files if entry.kind is kinds.UNKNOWN],
+    ),
+    texts(
+        "unknown_directories",
+        "paths of directories that are not Kafka's: brokers refuse one at the top",
+        lambda one: unknown_directories(one),
+    ),
+)
+TOPICS = RowTable(
+    "topic",
+    "ls",
+    "A topic, over all the log directories named (--topics).",
+    text("topic", "name of the topic"),
+    text("topic_id", "its id; null where unknown or where partitions disagree"),
+    int64("partitions", "number of partition directories"),
+    text("states", "how many are in each state: active:3,stray:1"),
+    int64("segments", "number of segments"),
+    time_ms("first_timestamp_ms", "least timestamp of the first batches; null where one is unknown"),
+    time_ms("max_timestamp_ms", "greatest timestamp; null where one is unknown"),
+    *_WEIGHT,
+    _PROBLEM,
+)
+PARTITIONS = RowTable(
+    "partition",
+    "ls",
+    "A partition (--partitions, the default).",
+    *_PLACE,
+    *inside(
+        "partition",
+        text("topic_id", "id of the topic, from partition.metadata"),
+        word("state", "active, deleted, stray, future, metadata", lambda one: str(one.state)),
+        int64("segments", "number of segments", lambda one: len(one.segments)),
+    ),
+    *_RANGE,
+    int64(
+        "log_start_offset", "from log-start-offset-checkpoint", lambda place: place.checkpointed("log_starts")
+    ),
+    int64(
+        "high_watermark",
+        "from replication-offset-checkpoint",
+        lambda place: place.checkpointed("high_watermarks"),
+    ),
+    int64(
+        "recovery_point",
+        "from recovery-point-offset-checkpoint",
+        lambda place: place.checkpointed("recovery_points"),
+    ),
+    *_WEIGHT,
+    _LEFTOVER,
+    _PROBLEM,
+)
+SEGMENTS = RowTable(
+    "segment",
+    "ls",
+    "A segment (--segments).",
+    *_PLACE,
+    int64("segment", "its base offset", "base_offset"),
+    word(
+        "state",
+        "active, closed, deleted, cleaned, swap; orphan for indexes without a log",
+        lambda one: str(one.state),
+    ),
+    *_RANGE,
+    *inside("log", size("log_size", "bytes of the .log; null where it is missing", "size")),
+    size(
+        "index_size",
+        "bytes that its indexes claim to have",
+        lambda one: sum(entry.size for entry in one.files if entry.kind.group is Group.INDEX),
+    ),
+    *_WEIGHT,
+    *inside("log", time_ms("modified_ms", "when the .log was last modified")),
+    _PROBLEM,
+)
+FILES = RowTable(
+    "file_entry",
+    "ls",
+    "A file (--files).",
+    *_PLACE,
+    row_fields.FILE._replace(get="path"),
+    text(
+        "file_kind",
+        "log, index, timeindex, txnindex, snapshot, the name of a checkpoint …, unknown",
+        "kind.name",
+    ),
+    word("group", "what its space is counted as: log, index, state, leftover, unknown", data_group),
+    word("state", "live, deleted, cleaned, swap, tmp, part", lambda entry: str(entry.state)),
+    int64("offset", "the offset in its name"),
+    size("size", "bytes that it claims to have"),
+    size("allocated", "bytes that it takes on the disk"),
+    time_ms("modified_ms", "when it was last modified"),
+)
+TOTAL = RowTable(
+    "total",
+    "ls",
+    "Everything that was named, each file once. Comes last.",
+    int64("partitions", "number of partition directories", len),
+    int64(
+        "segments", "number of segments", lambda places: sum(len(one.partition.segments) for one in places)
+    ),
+    *_WEIGHT,
+    _LEFTOVER,
+)
+SPACES = RowTable(
+    "space",
+    "ls",
+    "A file system and where its space went (--space). used = log + index + state + leftover + unknown "
+    "+ open_deleted + unexplained; all in bytes on the disk.",
+    text("mount", "where it is mounted"),
+    texts("log_dirs", "the log directories on it", lambda space: list(space.directories)),
+    size("capacity", "its size"),
+    size("used", "what is used"),
+    size("available", "what is left for those who are not root"),
+    size("log", "log segments and KRaft snapshots"),
+    size("index", "indexes"),
+    size("state", "checkpoints, snapshots and the like"),
+    size("leftover", "deleted, cleaned, swap and unfinished files, and deleted or stray partitions"),
+    size("unknown", "files in the log directories that are not Kafka's"),
+    size("open_deleted", "deleted files that a process still holds open", "open_deleted_size"),
+    size("unexplained", "all else on the file system"),
+    int64("inodes", "number of inodes"),
+    int64("inodes_used", "number of inodes in use"),
+    tree("inodes_by_group", "the same groups, in inodes", "file_counts"),
+    int64(
+        "inodes_open_deleted",
+        "inodes of deleted files that a process still holds open",
+        lambda space: len({entry.inode for entry in space.open_deleted}),
+    ),
+    int64("inodes_unexplained", "all others", "unexplained_inodes"),
+    flag("all_processes_seen", "false where some processes could not be asked what they hold open"),
+    items(
+        "processes",
+        "who holds deleted files open: list of objects with pid, command, files, allocated",
+        lambda space: _holders(space),
+    ),
+)
+
+_SIZES = {"size": "SIZE", "allocated": "ALLOCATED"}
+_TIMES = {"first_timestamp_ms": "FIRST TIME", "max_timestamp_ms": "GREATEST TIME"}
+_OFFSETS = {"first_offset": "FIRST", "last_offset": "LAST"}
+_WHERE = {"topic": "TOPIC", "partition": "PARTITION"}
 _NOTE = Column("problem", "NOTE", blank="")
 
 COLUMNS: dict[ListingView, tuple[Column, ...]] = {
     ListingView.topics: (
-        Column("topic", "TOPIC"),
-        Column("partitions", "PARTITIONS", Look.number),
-        Column("states", "STATES"),
-        Column("segments", "SEGMENTS", Look.number),
-        *_TIMES,
-        *_SIZES,
+        *TOPICS.columns(
+            topic="TOPIC", partitions="PARTITIONS", states="STATES", segments="SEGMENTS", **_TIMES, **_SIZES
+        ),
         _NOTE,
     ),
     ListingView.partitions: (
-        *_WHERE,
-        _STATE,
-        Column("segments", "SEGMENTS", Look.number),
-        *_OFFSETS,
-        *_TIMES,
-        *_SIZES,
-        Column("leftover_allocated", "LEFTOVERS", Look.size),
+        *PARTITIONS.columns(**_WHERE, state="STATE", segments="SEGMENTS", **_OFFSETS, **_TIMES, **_SIZES),
+        *PARTITIONS.columns(leftover_allocated="LEFTOVERS"),
         _NOTE,
     ),
     ListingView.segments: (
-        *_WHERE,
-        Column("segment", "SEGMENT", Look.number),
-        _STATE,
-        *_OFFSETS,
-        *_TIMES,
-        Column("log_size", "LOG", Look.size),
-        Column("index_size", "INDEXES", Look.size),
-        Column("allocated", "ALLOCATED", Look.size),
+        *SEGMENTS.columns(**_WHERE, segment="SEGMENT", state="STATE", **_OFFSETS, **_TIMES),
+        *SEGMENTS.columns(log_size="LOG", index_size="INDEXES", allocated="ALLOCATED"),
         _NOTE,
     ),
-    ListingView.files: (
-        Column("file", "FILE"),
-        Column("file_kind", "KIND"),
-        _STATE,
-        Column("modified_ms", "MODIFIED", Look.time),
-        *_SIZES,
+    ListingView.files: FILES.columns(
+        file="FILE", file_kind="KIND", state="STATE", modified_ms="MODIFIED", **_SIZES
     ),
     ListingView.space: (
         Column("mount", "FILE SYSTEM"),
@@ -96,16 +267,6 @@ class ListedPlace:
     log_dir: LogDir | None
 
     @property
-    def name(self) -> dict[str, Any]:
-        partition = self.partition
-        return {
-            "log_dir": self.log_dir.path if self.log_dir else None,
-            "directory": partition.directory,
-            "topic": partition.topic,
-            "partition": partition.partition,
-        }
-
-    @property
     def order(self) -> tuple[str, int, str]:
         partition = self.partition
         number = -1 if partition.partition is None else partition.partition
@@ -119,22 +280,8 @@ class ListedPlace:
         return found.get(self.partition.key)
 
 
-def _range(extent: Extent) -> LsRow:
-    return {
-        "first_offset": extent.first_offset,
-        "last_offset": extent.last_offset,
-        "first_timestamp_ms": extent.first_timestamp_ms,
-        "max_timestamp_ms": extent.max_timestamp_ms,
-    }
-
-
 def _weight(files: Iterable[FileEntry]) -> LsRow:
-    entries = list(unique_files(files))
-    return {
-        "files": len(entries),
-        "size": sum(entry.size for entry in entries),
-        "allocated": sum(entry.allocated for entry in entries),
-    }
+    return values(_WEIGHT, list(unique_files(files)))
 
 
 def _leftovers(files: Iterable[FileEntry]) -> int:
@@ -143,22 +290,7 @@ def _leftovers(files: Iterable[FileEntry]) -> int:
 
 
 def logdir_row(log_dir: LogDir) -> LsRow:
-    meta = log_dir.meta
-    everything = list(log_dir.all_files)
-    return {
-        "kind": "logdir",
-        "log_dir": log_dir.path,
-        "cluster_id": meta.cluster_id if meta else None,
-        "node_id": meta.node_id if meta else None,
-        "directory_id": meta.directory_id if meta else None,
-        "meta_version": meta.version if meta else None,
-        "clean_shutdown": log_dir.was_shut_down_cleanly,
-        "partitions": len(log_dir.partitions),
-        "segments": sum(len(partition.segments) for partition in log_dir.partitions),
-        **_weight(everything),
-        "unknown_files": [entry.path for entry in everything if entry.kind is kinds.UNKNOWN],
-        "unknown_directories": unknown_directories(log_dir),
-    }
+    return LOGDIRS.row(log_dir, **_weight(log_dir.all_files))
 
 
 def unknown_directories(log_dir: LogDir) -> list[str]:
@@ -166,60 +298,10 @@ def unknown_directories(log_dir: LogDir) -> list[str]:
     return [*log_dir.unknown_directories, *inner]
 
 
-def partition_row(place: ListedPlace, extent: Extent) -> LsRow:
-    partition = place.partition
-    return {
-        "kind": "partition",
-        **place.name,
-        "topic_id": partition.topic_id,
-        "state": str(partition.state),
-        "segments": len(partition.segments),
-        **_range(extent),
-        "log_start_offset": place.checkpointed("log_starts"),
-        "high_watermark": place.checkpointed("high_watermarks"),
-        "recovery_point": place.checkpointed("recovery_points"),
-        **_weight(partition.files),
-        "leftover_allocated": _leftovers(partition.files),
-        "problem": extent.problem,
-    }
-
-
-def segment_row(place: ListedPlace, segment: Segment, extent: Extent) -> LsRow:
-    log = segment.log
-    indexes = [entry for entry in segment.files if entry.kind.group is Group.INDEX]
-    return {
-        "kind": "segment",
-        **place.name,
-        "segment": segment.base_offset,
-        "state": str(segment.state),
-        **_range(extent),
-        "log_size": log.size if log else None,
-        "index_size": sum(entry.size for entry in indexes),
-        **_weight(segment.files),
-        "modified_ms": log.modified_ms if log else None,
-        "problem": extent.problem,
-    }
-
-
 def file_row(place: ListedPlace | None, log_dir: LogDir | None, entry: FileEntry) -> LsRow:
-    nowhere = {
-        "log_dir": log_dir.path if log_dir else None,
-        "directory": None,
-        "topic": None,
-        "partition": None,
-    }
-    return {
-        "kind": "file_entry",
-        **(place.name if place else nowhere),
-        "file": entry.path,
-        "file_kind": entry.kind.name,
-        "group": data_group(entry),
-        "state": str(entry.state),
-        "offset": entry.offset,
-        "size": entry.size,
-        "allocated": entry.allocated,
-        "modified_ms": entry.modified_ms,
-    }
+    nowhere = dict.fromkeys(("directory", "topic", "partition"))
+    where = values(_PLACE, place) if place else {"log_dir": log_dir.path if log_dir else None, **nowhere}
+    return FILES.row(entry, **where)
 
 
 def topic_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
@@ -235,19 +317,18 @@ def _topic_row(topic: str, members: list[ListedPlace], extents: list[Extent]) ->
     states = [str(place.partition.state) for place in members]
     filled = [extent for extent in extents if not extent.is_empty]
     ids = {place.partition.topic_id for place in members} - {None}
-    return {
-        "kind": "topic",
-        "topic": topic,
-        "topic_id": ids.pop() if len(ids) == 1 else None,
-        "partitions": len(members),
-        "states": ",".join(f"{state}:{states.count(state)}" for state in dict.fromkeys(states)),
-        "segments": sum(len(place.partition.segments) for place in members),
-        "first_timestamp_ms": _if_all_known(min, [extent.first_timestamp_ms for extent in filled]),
-        "max_timestamp_ms": _if_all_known(max, [extent.max_timestamp_ms for extent in filled]),
+    row = TOPICS.row(
+        topic=topic,
+        topic_id=ids.pop() if len(ids) == 1 else None,
+        partitions=len(members),
+        states=",".join(f"{state}:{states.count(state)}" for state in dict.fromkeys(states)),
+        segments=sum(len(place.partition.segments) for place in members),
+        first_timestamp_ms=_if_all_known(min, [extent.first_timestamp_ms for extent in filled]),
+        max_timestamp_ms=_if_all_known(max, [extent.max_timestamp_ms for extent in filled]),
         **_weight(entry for place in members for entry in place.partition.files),
-        "problem": next((extent.problem for extent in extents if extent.problem), None),
-        "unread": sum(not extent.could_be_read for extent in extents),
-    }
+        problem=next((extent.problem for extent in extents if extent.problem), None),
+    )
+    return {**row, "unread": sum(not extent.could_be_read for extent in extents)}
 
 
 def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
@@ -260,15 +341,17 @@ def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
 
 def partition_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
-        extent = partition_extent(place.partition, guest)
-        yield {**partition_row(place, extent), "unread": int(not extent.could_be_read)}
+        extent, files = partition_extent(place.partition, guest), place.partition.files
+        given = values(_EXTENT, extent) | _weight(files) | {"leftover_allocated": _leftovers(files)}
+        yield {**PARTITIONS.row(place, **given), "unread": int(not extent.could_be_read)}
 
 
 def segment_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
         for segment in place.partition.segments:
             extent = segment_extent(segment, guest)
-            yield {**segment_row(place, segment, extent), "unread": int(not extent.could_be_read)}
+            given = values(_PLACE, place) | values(_EXTENT, extent) | _weight(segment.files)
+            yield {**SEGMENTS.row(segment, **given), "unread": int(not extent.could_be_read)}
 
 
 def file_rows(places: Iterable[ListedPlace], log_dirs: Iterable[LogDir]) -> Iterator[LsRow]:
@@ -284,13 +367,7 @@ def total_row(places: list[ListedPlace], log_dirs: list[LogDir]) -> LsRow:
     """Everything that was named, each file once."""
     loose = [entry for log_dir in log_dirs for entry in (*log_dir.files, *log_dir.remote_cache)]
     everything = [*loose, *(entry for place in places for entry in place.partition.files)]
-    return {
-        "kind": "total",
-        "partitions": len(places),
-        "segments": sum(len(place.partition.segments) for place in places),
-        **_weight(everything),
-        "leftover_allocated": _leftovers(everything),
-    }
+    return TOTAL.row(places, **_weight(everything), leftover_allocated=_leftovers(everything))
 
 
 # --- where the space went -----------------------------------------------------------------------------
@@ -305,24 +382,7 @@ _GROUP_TITLES = {
 
 
 def space_row(space: Space) -> LsRow:
-    return {
-        "kind": "space",
-        "mount": space.mount,
-        "log_dirs": list(space.directories),
-        "capacity": space.capacity,
-        "used": space.used,
-        "available": space.available,
-        **space.groups,
-        "open_deleted": space.open_deleted_size,
-        "unexplained": space.unexplained,
-        "inodes": space.inodes,
-        "inodes_used": space.inodes_used,
-        "inodes_by_group": space.file_counts,
-        "inodes_open_deleted": len({entry.inode for entry in space.open_deleted}),
-        "inodes_unexplained": space.unexplained_inodes,
-        "all_processes_seen": space.all_processes_seen,
-        "processes": _holders(space),
-    }
+    return SPACES.row(space, **space.groups)
 
 
 def _holders(space: Space) -> list[LsRow]:

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.screen.table import Column, Look, Rows, rows
+from kafkatool.commands.rows.findings import REPLICAS
+from kafkatool.commands.rows.row_table import RowTable
+from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import FILE, TOPIC, flag, int64, size, text, word
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
@@ -19,37 +22,85 @@ if TYPE_CHECKING:
     from kafkatool.engine.plan.journal import Journal
     from kafkatool.engine.plan.steps import Applying, Plan, Step
 
-STEP_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("file_name", "FILE"),
-    Column("action", "ACTION"),
-    Column("size_before", "SIZE", Look.size),
-    Column("size_after", "NEW SIZE", Look.size),
-    Column("only_there", "WRONG", Look.number),
-    Column("only_here", "MISSING", Look.number),
-    Column("why", "WHY"),
+STEPS = RowTable(
+    "step",
+    "rebuild-index",
+    "One change of one file, planned or, with --apply, made. Damage in a log is told as in dump-log.",
+    *TOPIC,
+    FILE._replace(get="path"),
+    word("action", "write, remove, rename, purge, rmdir; undo or remove with --undo"),
+    text("target", "the new name, for rename, or for what is removed to a place of its own"),
+    text("why", "the reason, in words"),
+    size("size_before", "bytes of the file as it is; null where there is none"),
+    size(
+        "size_after",
+        "bytes of what is written; null for remove and rename",
+        lambda step: None if step.content is None else step.size,
+    ),
+    int64("entries", "entries of the index, or producers of the snapshot, that is written"),
+    int64("only_there", "entries of the old file that the log does not bear out"),
+    int64("only_here", "entries that the old file lacks"),
+)
+STEP_COLUMNS = STEPS.columns(
+    partition_name="PARTITION",
+    file_name="FILE",
+    action="ACTION",
+    size_before="SIZE",
+    size_after="NEW SIZE",
+    only_there="WRONG",
+    only_here="MISSING",
+    why="WHY",
+)
+RECOVERIES = RowTable(
+    "recovery",
+    "recover",
+    "One thing that a broker would do at start-up after an unclean shutdown.",
+    text("directory", "the partition's directory, or the log directory"),
+    *TOPIC,
+    int64("segment", "base offset of the segment; null where it is about none"),
+    word(
+        "what",
+        "leftover (a file that was left behind is resolved), scan, cut, trim (of zeros that "
+        "were reserved, or never written), delete, rebuild, split; unreadable (a batch of unknown magic, "
+        "which brokers keep and no consumer reads), misnamed (a log that no broker opens by this name); "
+        "refuse (the broker does not start), offline (it leaves the log directory out), stray (it sets "
+        "the partition aside), promote (a -future copy takes its place), empty (such a copy loses all); "
+        "salvage and unprovable with --keep-after-damage; mend (a flipped bit is flipped back, so that "
+        "nothing is lost) with --mend-bits",
+    ),
+    int64("position", "byte where the log is cut, or the unreadable or mended batch; for a scan its size"),
+    int64("first_offset", "first offset at stake, or of the batch that is mended"),
+    int64(
+        "last_offset",
+        "last offset of a good batch that is lost, or of the batch that is mended; null where there is none",
+    ),
+    text("message", "the same in a sentence"),
+    *REPLICAS,
+)
+PLANS = RowTable(
+    "plan",
+    "rebuild-index",
+    "All steps for one log directory. Comes behind them.",
+    text("command", "the command whose plan it is"),
+    text("log_dir", "the log directory"),
+    int64("steps", "number of steps", lambda plan: len(plan.steps)),
+    size("bytes_needed", "bytes that are written beside the old files"),
+    size("bytes_free", "bytes that are free on that volume"),
+    flag("is_applied", "whether it was done"),
+    text("journal", "path of the journal for --undo; null where nothing was done"),
 )
 
 
 def step_row(step: Step, size_before: int | None, counts: tuple[int, int, int] | None = None) -> Row:
     """One step; counts: entries of the new index, those only in the old file, those only in the new."""
-    directory = os.path.dirname(step.path)
-    named = parse_partition_directory(os.path.basename(directory))
-    entries, only_there, only_here = counts or (None, None, None)
-    return {
-        "kind": "step",
-        "topic": named.topic if named else None,
-        "partition": named.partition if named else None,
-        "file": step.path,
-        "action": str(step.action),
-        "target": step.target,
-        "why": step.why,
-        "size_before": size_before,
-        "size_after": step.size if step.content is not None else None,
-        "entries": entries,
-        "only_there": only_there,
-        "only_here": only_here,
-    }
+    counted = dict(zip(("entries", "only_there", "only_here"), counts or (None, None, None), strict=True))
+    return STEPS.row(step, **topic_in(os.path.dirname(step.path)), size_before=size_before, **counted)
+
+
+def topic_in(directory: str) -> Row:
+    """The topic and the partition that the name of a directory says, if it says any."""
+    named = parse_partition_directory(os.path.basename(os.path.normpath(directory)))
+    return {"topic": named.topic if named else None, "partition": named.partition if named else None}
 
 
 def write_row(out: Rows, row: Row, fmt: Format) -> None:
@@ -70,16 +121,8 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
     from kafkatool.engine.plan.steps import rooms
 
     room = rooms(plan, Disk(), how.backup_dir)[0]
-    return {
-        "kind": "plan",
-        "command": plan.command,
-        "log_dir": plan.log_dir,
-        "steps": len(plan.steps),
-        "bytes_needed": room.needed,
-        "bytes_free": room.free,
-        "is_applied": journal is not None,
-        "journal": journal,
-    }
+    given = {"bytes_needed": room.needed, "bytes_free": room.free, "journal": journal}
+    return PLANS.row(plan, **given, is_applied=journal is not None)
 
 
 def show_plan(plan: Plan, out: Rows, fmt: Format) -> None:

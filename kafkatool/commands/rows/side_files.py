@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafkatool.commands.rows.batches import LogPlace
+from kafkatool.commands.rows.row_table import RowTable
+from kafkatool.engine.batches.row_fields import FILE, TOPIC, int64, ints, text, time_ms
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.format import kinds, offset_index, time_index, txn_index
 from kafkatool.format.kinds import FileKind
@@ -13,24 +15,130 @@ from kafkatool.format.kinds import FileKind
 SideRow = dict[str, object]
 
 
+_OF_PARTITION = (FILE, *TOPIC)
+_VERSION = int64("version", "format version")
+
+INDEX_ENTRY = RowTable(
+    "index_entry",
+    "dump-log",
+    "An entry of an .index file.",
+    *_OF_PARTITION,
+    int64("slot", "number of the entry, from 0"),
+    int64("offset", "offset that it leads to"),
+    int64("position", "byte in the .log where the batch of that offset begins"),
+)
+TIME_INDEX_ENTRY = RowTable(
+    "time_index_entry",
+    "dump-log",
+    "An entry of a .timeindex file.",
+    *_OF_PARTITION,
+    int64("slot", "number of the entry, from 0"),
+    time_ms("timestamp_ms", "greatest timestamp up to that offset"),
+    int64("offset", "offset that it leads to"),
+)
+ABORTED_TRANSACTION = RowTable(
+    "aborted_transaction",
+    "dump-log",
+    "An entry of a .txnindex file.",
+    *_OF_PARTITION,
+    int64("version", "format version of the entry"),
+    int64("producer_id", "id of the producer"),
+    int64("first_offset", "first offset of the transaction"),
+    int64("last_offset", "offset of the marker that aborted it"),
+    int64("last_stable_offset", "last stable offset when it was aborted"),
+)
+PRODUCER_STATE = RowTable(
+    "producer_state",
+    "dump-log",
+    "A producer in a .snapshot file.",
+    *_OF_PARTITION,
+    int64("producer_id", "id of the producer"),
+    int64("producer_epoch", "its epoch"),
+    int64("last_sequence", "sequence number of its last record"),
+    int64("last_offset", "offset of its last record"),
+    int64("offset_delta", "last minus first offset of its last batch"),
+    time_ms("timestamp_ms", "timestamp of its last batch"),
+    int64("coordinator_epoch", "epoch of the coordinator that wrote its last marker"),
+    int64("current_txn_first_offset", "first offset of its open transaction; -1 for none"),
+)
+LEADER_EPOCH = RowTable(
+    "leader_epoch",
+    "dump-log",
+    "A line of a leader-epoch-checkpoint.",
+    *_OF_PARTITION,
+    int64("epoch", "the leader epoch"),
+    int64("start_offset", "first offset of that epoch"),
+)
+PARTITION_METADATA = RowTable(
+    "partition_metadata",
+    "dump-log",
+    "A partition.metadata file.",
+    *_OF_PARTITION,
+    _VERSION,
+    text("topic_id", "id of the topic"),
+)
+CHECKPOINT_ENTRY = RowTable(
+    "checkpoint_entry",
+    "dump-log",
+    "A line of one of the offset checkpoints of a log directory.",
+    FILE,
+    text("checkpoint", "name of the checkpoint"),
+    text("topic", "topic of the line"),
+    int64("partition", "partition of the line"),
+    int64("offset", "offset of the line"),
+)
+META_PROPERTIES = RowTable(
+    "meta_properties",
+    "dump-log",
+    "A meta.properties file.",
+    FILE,
+    _VERSION,
+    text("cluster_id", "id of the cluster"),
+    int64("node_id", "id of the node; the broker's in version 0"),
+    text("directory_id", "id of the log directory"),
+)
+QUORUM_STATE = RowTable(
+    "quorum_state",
+    "dump-log",
+    "A quorum-state file.",
+    FILE,
+    int64("data_version", "format version"),
+    int64("leader_id", "the leader that this node knows; -1 for none"),
+    int64("leader_epoch", "its epoch"),
+    int64("voted_id", "the node that this one has voted for; -1 for none"),
+    text("voted_directory_id", "its directory id; null in version 0"),
+    ints("current_voters", "ids of the voters; null from version 1 on"),
+)
+CLEAN_SHUTDOWN = RowTable(
+    "clean_shutdown",
+    "dump-log",
+    "A .kafka_cleanshutdown file.",
+    FILE,
+    int64("version", "format version; null where unreadable"),
+    int64("broker_epoch", "epoch of the broker that shut down; null where unreadable"),
+)
+
+
 def side_rows(kind: FileKind, place: LogPlace, guest: Guest) -> Iterator[SideRow]:
     """The rows of one file; raises FormatError where its bytes are not what its name says."""
     raw = read_small_file(place.path, guest)
-    row_kind, read = _READERS[kind]
+    table, read = _READERS[kind]
+    front: SideRow = {"kind": table.kind, "file": place.path}
+    if is_of_partition(table):
+        front |= {"topic": place.topic, "partition": place.partition}
     for row in read(raw, place):
-        yield {"kind": row_kind, **_where(kind, place), **row}
+        yield {**front, **row}
 
 
-def row_kind(kind: FileKind) -> str | None:
-    """What the rows of such a file are called; None where it has none."""
+def side_table(kind: FileKind) -> RowTable | None:
+    """The rows of such a file; None where it has none."""
     found = _READERS.get(kind)
     return found[0] if found else None
 
 
-def _where(kind: FileKind, place: LogPlace) -> SideRow:
-    if kind in _OF_PARTITION:
-        return {"file": place.path, "topic": place.topic, "partition": place.partition}
-    return {"file": place.path}
+def is_of_partition(table: RowTable) -> bool:
+    """Whether rows begin with the file and its partition; else with the file alone."""
+    return table.keys[1] == "topic"
 
 
 def _index_rows(raw: bytes, place: LogPlace) -> Iterator[SideRow]:
@@ -68,43 +176,17 @@ def _offset_rows(kind: FileKind) -> Callable[[bytes, LogPlace], Iterable[SideRow
     return read
 
 
-_OF_PARTITION = (
-    kinds.OFFSET_INDEX,
-    kinds.TIME_INDEX,
-    kinds.TXN_INDEX,
-    kinds.PRODUCER_SNAPSHOT,
-    kinds.LEADER_EPOCHS,
-    kinds.PARTITION_METADATA,
-)
 _OFFSETS = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)
 
-_READERS: dict[FileKind, tuple[str, Callable[[bytes, LogPlace], Iterable[SideRow]]]] = {
-    kinds.OFFSET_INDEX: ("index_entry", _index_rows),
-    kinds.TIME_INDEX: ("time_index_entry", _time_index_rows),
-    kinds.TXN_INDEX: ("aborted_transaction", _txn_index_rows),
-    kinds.PRODUCER_SNAPSHOT: ("producer_state", _listed(kinds.PRODUCER_SNAPSHOT)),
-    kinds.LEADER_EPOCHS: ("leader_epoch", _listed(kinds.LEADER_EPOCHS)),
-    kinds.PARTITION_METADATA: ("partition_metadata", _listed(kinds.PARTITION_METADATA)),
-    kinds.META_PROPERTIES: ("meta_properties", _listed(kinds.META_PROPERTIES)),
-    kinds.QUORUM_STATE: ("quorum_state", _listed(kinds.QUORUM_STATE)),
-    kinds.CLEAN_SHUTDOWN: ("clean_shutdown", _listed(kinds.CLEAN_SHUTDOWN)),
-    **{kind: ("checkpoint_entry", _offset_rows(kind)) for kind in _OFFSETS},
-}
-
-SIDE_KEYS: dict[str, tuple[str, ...]] = {
-    "index_entry": ("slot", "offset", "position"),
-    "time_index_entry": ("slot", "timestamp_ms", "offset"),
-    "aborted_transaction": ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset"),
-    "producer_state": (
-        *("producer_id", "producer_epoch", "last_sequence", "last_offset", "offset_delta", "timestamp_ms"),
-        *("coordinator_epoch", "current_txn_first_offset"),
-    ),
-    "leader_epoch": ("epoch", "start_offset"),
-    "partition_metadata": ("version", "topic_id"),
-    "meta_properties": ("version", "cluster_id", "node_id", "directory_id"),
-    "quorum_state": (
-        *("data_version", "leader_id", "leader_epoch", "voted_id", "voted_directory_id", "current_voters"),
-    ),
-    "clean_shutdown": ("version", "broker_epoch"),
-    "checkpoint_entry": ("checkpoint", "topic", "partition", "offset"),
+_READERS: dict[FileKind, tuple[RowTable, Callable[[bytes, LogPlace], Iterable[SideRow]]]] = {
+    kinds.OFFSET_INDEX: (INDEX_ENTRY, _index_rows),
+    kinds.TIME_INDEX: (TIME_INDEX_ENTRY, _time_index_rows),
+    kinds.TXN_INDEX: (ABORTED_TRANSACTION, _txn_index_rows),
+    kinds.PRODUCER_SNAPSHOT: (PRODUCER_STATE, _listed(kinds.PRODUCER_SNAPSHOT)),
+    kinds.LEADER_EPOCHS: (LEADER_EPOCH, _listed(kinds.LEADER_EPOCHS)),
+    kinds.PARTITION_METADATA: (PARTITION_METADATA, _listed(kinds.PARTITION_METADATA)),
+    kinds.META_PROPERTIES: (META_PROPERTIES, _listed(kinds.META_PROPERTIES)),
+    kinds.QUORUM_STATE: (QUORUM_STATE, _listed(kinds.QUORUM_STATE)),
+    kinds.CLEAN_SHUTDOWN: (CLEAN_SHUTDOWN, _listed(kinds.CLEAN_SHUTDOWN)),
+    **{kind: (CHECKPOINT_ENTRY, _offset_rows(kind)) for kind in _OFFSETS},
 }

@@ -27,7 +27,7 @@ OPTION = Parameter(
         bool,
         typer.Option(
             "--csv-safe",
-            help="In CSV, put an apostrophe before text that a spreadsheet would take for a formula.",
+            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
         ),
     ],
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPILOG = epilog(
     {
         "kafkatool serve /var/lib/kafka/data": "every topic of a disk, to clients on this machine",
-        "kafkatool serve --list /var/lib/kafka/data": "what would be served, and how far",
+        "kafkatool serve --list /var/lib/kafka/data": "show what would be served, and how far",
         "kafkatool serve --listen 127.0.0.1:0 --format ndjson orders-0": "one partition, on any free port",
         "kafkatool serve --rename orders-0.f00-delete=orders-before /var/lib/kafka/data": "a deleted topic",
         "kafkatool serve --listen 0.0.0.0:9093 --tls-cert server.pem --users users DIR": ("over a network"),
@@ -50,7 +50,7 @@ def serve(
     *,
     shown: ShownOptions,
     network: NetworkOptions,
-    only_list: Annotated[bool, typer.Option("--list", help="Show what would be served, and stop.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Show what would be served, and exit.")] = False,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,
     common: CommonOptions,
@@ -58,8 +58,8 @@ def serve(
     """Serve log directories to Kafka clients, read-only, over Kafka's own protocol.
 
     Any consumer can read every partition: kcat, the console consumer, client libraries, MirrorMaker. Records
-    go from the page cache to the socket by sendfile(2). Groups can be joined and offsets committed, beginning
-    with those on the disk; nothing is ever written to the directories. The cluster's ACLs do not apply here.
+    go from the page cache to the socket by sendfile(2). Consumer groups work, starting from the committed
+    offsets on the disk; nothing is ever written to the directories. The cluster's ACLs do not apply here.
     """
     from kafkatool.engine.directory.selection import find_partitions
     from kafkatool.engine.directory.targets import FileTarget

@@ -40,7 +40,7 @@ class ShownOptions:
             "--include",
             metavar="deleted|stray|future|internal",
             show_default=False,
-            help="Serve these too; several with commas.",
+            help="Also serve these; comma-separated.",
         ),
     ] = None
     rename: Annotated[
@@ -49,7 +49,7 @@ class ShownOptions:
             "--rename",
             metavar="DIR=TOPIC",
             show_default=False,
-            help="Serve this partition directory as a partition of TOPIC: the way to read a deleted one.",
+            help="Serve this partition directory as a partition of TOPIC, for example to read a deleted one.",
         ),
     ] = None
     high_watermark: Annotated[
@@ -58,31 +58,33 @@ class ShownOptions:
             "--high-watermark",
             metavar="checkpoint|end|N",
             show_default=False,
-            help="How far consumers may read; by default to the end, with --follow to the checkpoint.",
+            help="How far consumers may read. By default to the end; with --follow to the checkpoint.",
         ),
     ] = None
     last_stable_offset: Annotated[
         StableOffset,
         typer.Option(
             "--last-stable-offset",
-            help="Where readers of committed records stop: at open transactions of the log, or at the end.",
+            help="Where read_committed consumers stop: at open transactions in the log, or at the end.",
         ),
     ] = StableOffset.log
     skip_damage: Annotated[
         bool,
-        typer.Option("--skip-damage", help="Leave damaged batches out instead of failing at them; verifies."),
+        typer.Option(
+            "--skip-damage", help="Leave out damaged batches instead of failing at them. Implies --verify."
+        ),
     ] = False
     mend_bits: MendBitsOpt = False
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="Check every checksum of a segment before it is served; else only what no clean shutdown "
-            "vouches for.",
+            help="Check every checksum of a segment before serving it. By default only segments above the "
+            "recovery point are checked, and only after an unclean shutdown.",
         ),
     ] = False
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on as the logs grow: a broker may be writing to them.")
+        bool, typer.Option("--follow", help="Follow the logs as they grow; a broker may be writing to them.")
     ] = False
 
     def choice(self) -> CatalogChoice:
@@ -135,7 +137,8 @@ class NetworkOptions:
         typer.Option(
             "--listen",
             metavar="HOST:PORT",
-            help="Other addresses than loopback need --users, --tls-client-ca or --insecure. Port 0: any.",
+            help="Address to listen on. Any other than loopback needs --users, --tls-client-ca or "
+            "--insecure. Port 0: any free port.",
         ),
     ] = "127.0.0.1:9092"
     advertise: Annotated[
@@ -144,12 +147,15 @@ class NetworkOptions:
             "--advertise",
             metavar="HOST:PORT",
             show_default=False,
-            help="The address that clients are told to connect to, for port-forwards; else the one in use.",
+            help="Address that clients are given to connect to, for port forwarding. By default the one in "
+            "use.",
         ),
     ] = None
     insecure: Annotated[
         bool,
-        typer.Option("--insecure", help="Listen on any address, for whoever can connect, without a login."),
+        typer.Option(
+            "--insecure", help="Listen on any address without a login: whoever can connect can read."
+        ),
     ] = False
     tls_cert: Annotated[
         str | None,
@@ -157,13 +163,16 @@ class NetworkOptions:
             "--tls-cert",
             metavar="PEM",
             show_default=False,
-            help="Certificate chain: turns on TLS. It hides what is sent, but anybody may still connect.",
+            help="Certificate chain; turns on TLS. TLS hides what is sent, but anyone may still connect.",
         ),
     ] = None
     tls_key: Annotated[
         str | None,
         typer.Option(
-            "--tls-key", metavar="PEM", show_default=False, help="Its private key, if not in the same file."
+            "--tls-key",
+            metavar="PEM",
+            show_default=False,
+            help="Private key of the certificate, if it is not in the same file.",
         ),
     ] = None
     tls_client_ca: Annotated[
@@ -172,7 +181,7 @@ class NetworkOptions:
             "--tls-client-ca",
             metavar="PEM",
             show_default=False,
-            help="Clients must have a certificate of this authority (mutual TLS).",
+            help="Require client certificates of this authority (mutual TLS).",
         ),
     ] = None
     users: Annotated[
@@ -181,7 +190,7 @@ class NetworkOptions:
             "--users",
             metavar="FILE",
             show_default=False,
-            help="Who may log in by SASL PLAIN or SCRAM: lines name:password[:topic,topic*], mode 0600.",
+            help="Users for SASL PLAIN or SCRAM, one per line: name:password[:topic,topic*]. Mode 0600.",
         ),
     ] = None
     cluster_id: Annotated[
@@ -189,7 +198,7 @@ class NetworkOptions:
         typer.Option(
             "--cluster-id",
             metavar="ID",
-            help="The cluster id that clients are told; `disk` for that of the directory.",
+            help="Cluster id that clients are given; `disk` for the one of the directory.",
         ),
     ] = "kafkatool-serve"
     offsets_file: Annotated[
@@ -198,7 +207,8 @@ class NetworkOptions:
             "--offsets-file",
             metavar="FILE",
             show_default=False,
-            help="Keep what groups commit in this file, outside of the directories; else only in memory.",
+            help="Keep committed offsets of groups in this file, outside the directories. By default only "
+            "in memory.",
         ),
     ] = None
     metrics: Annotated[
@@ -207,35 +217,46 @@ class NetworkOptions:
             "--metrics",
             metavar="HOST:PORT",
             show_default=False,
-            help="Serve counters in Prometheus' text under /metrics.",
+            help="Serve counters for Prometheus at /metrics.",
         ),
     ] = None
     no_sendfile: Annotated[
-        bool, typer.Option("--no-sendfile", help="Copy records through this process, as with TLS.")
+        bool,
+        typer.Option(
+            "--no-sendfile", help="Do not use sendfile; copy records through this process, as with TLS."
+        ),
     ] = False
     max_connections: Annotated[
-        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections at once.")
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Connections at the same time.")
     ] = 2048
     max_connections_per_address: Annotated[
         int,
-        typer.Option("--max-connections-per-address", metavar="N", min=1, help="Likewise, from one address."),
+        typer.Option(
+            "--max-connections-per-address",
+            metavar="N",
+            min=1,
+            help="Connections at the same time from one address.",
+        ),
     ] = 1024
     max_request: Annotated[
-        str, typer.Option("--max-request", metavar="SIZE", help="Largest request to take.")
+        str, typer.Option("--max-request", metavar="SIZE", help="Largest request to accept.")
     ] = "4M"
     max_memory: Annotated[
         str,
         typer.Option(
             "--max-memory",
             metavar="SIZE",
-            help="Memory for all connections, their requests, answers and groups; who finds none left waits, "
-            "and is hung up on then.",
+            help="Memory for all connections, their requests, responses and groups. If none is left, a "
+            "client waits and is then disconnected.",
         ),
     ] = "256M"
     idle_timeout: Annotated[
         float,
         typer.Option(
-            "--idle-timeout", metavar="SECONDS", min=1, help="Close connections that ask nothing for so long."
+            "--idle-timeout",
+            metavar="SECONDS",
+            min=1,
+            help="Close connections that send nothing for this long.",
         ),
     ] = 600.0
 

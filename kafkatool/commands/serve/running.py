@@ -245,12 +245,14 @@ class Session:
 
     def _keep(self) -> None:
         """Every second: the status line, and the file of offsets."""
-        before, then = 0, time.monotonic()
+        before, then, told = 0, time.monotonic(), ""
         while not self._ended.wait(1.0):
             try:
                 self._committed.save()
             except OSError as error:
-                self._speak.warn(f"--offsets-file {self._network.offsets_file}: {error.strerror}")
+                if error.strerror != told:  # it is tried again every second
+                    self._speak.warn(f"--offsets-file {self._network.offsets_file}: {error.strerror}")
+                told = str(error.strerror)
             if self._shows_status:
                 totals, now = self._server.totals(), time.monotonic()
                 rate = (totals.record_bytes - before) / (now - then)

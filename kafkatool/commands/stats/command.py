@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 EPILOG = epilog(
     {
-        "kafkatool stats /var/lib/kafka/data": "every partition in a line, and a sheet of the total",
-        "kafkatool stats -v --deep orders-0": "one partition down to its keys",
+        "kafkatool stats /var/lib/kafka/data": "one line per partition, and a sheet for the total",
+        "kafkatool stats -v --deep orders-0": "one partition in detail, including its keys",
         "kafkatool stats --by topic --what-if zstd,lz4,gzip:9 server.properties": (
             "what other codecs would save"
         ),
@@ -51,7 +51,7 @@ _LEVELS = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131072, 22)}
 @dataclass(frozen=True, slots=True)
 class StatsOptions(CommonOptions):
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="A sheet for every row, instead of one line each.")
+        bool, typer.Option("-v", "--verbose", help="Show a sheet per row instead of one line each.")
     ] = False
 
 
@@ -59,10 +59,12 @@ class StatsOptions(CommonOptions):
 class CountOptions:
     """What is counted, and how much of it is told."""
 
-    by: Annotated[By, typer.Option("--by", help="What a row is about.")] = By.PARTITION
+    by: Annotated[By, typer.Option("--by", help="What each row describes.")] = By.PARTITION
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Decode every record too: keys, sizes, tombstones, ratios, exact times."),
+        typer.Option(
+            "--deep", help="Also decode every record: keys, sizes, tombstones, ratios, exact times."
+        ),
     ] = False
     from_: FromOpt = None
     to: ToOpt = None
@@ -72,7 +74,7 @@ class CountOptions:
             "--what-if",
             metavar="CODECS",
             show_default=False,
-            help="Compress a sample of the batches again, and say what that would save: "
+            help="Recompress a sample of the batches and show what that would save: "
             "zstd,lz4,gzip,snappy,none; zstd:9 is level 9. In tables and NDJSON.",
         ),
     ] = None
@@ -83,13 +85,15 @@ class CountOptions:
             "--now",
             metavar="TIME",
             show_default=False,
-            help="Times after this one are in the future; by default what the clock says.",
+            help="Count later timestamps as in the future. By default now.",
         ),
     ] = None
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=0, max=1000, help="How many keys and prefixes to list.")
+        int, typer.Option("--top", metavar="N", min=0, max=1000, help="Number of keys and prefixes to list.")
     ] = 10
-    redact: Annotated[bool, typer.Option("--redact", help="Hashes instead of keys, and no prefixes.")] = False
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Show hashes instead of keys, and no prefixes.")
+    ] = False
 
     def now_ms(self) -> int:
         """What counts as now; the clock is asked after everything was listed, so that nothing is newer."""
@@ -117,16 +121,16 @@ def stats(
     where_to_run: SparkOptions,
     common: StatsOptions,
 ) -> None:
-    """Tell what logs come to: batches, records, codecs, producers, times, gaps, and with --deep keys.
+    """Count batches, records, codecs, producers, times and gaps; with --deep also keys.
 
-    By default only headers are looked at, and checksums. Damaged batches are left out, and told. Percentiles
-    are exact below 128 and at most 1.6 % too high above. Up to 65,536 different keys or producers are counted
-    one by one; beyond, their number is an estimate (0.8 % standard error), and frequent keys come from a
-    sample of 16,384 records. Output says which. Nothing is changed, and the page cache is left as it was.
+    By default only headers and checksums are read. Damaged batches are left out and reported. Percentiles are
+    exact below 128 and at most 1.6 % too high above. Up to 65,536 different keys or producers are counted
+    exactly; beyond that their number is an estimate (0.8 % standard error), and frequent keys come from a
+    sample of 16,384 records. The output says which. Nothing is changed, and the page cache is left as it was.
 
-    Of a range, --from to --to, a batch counts as a whole: where any of its offsets lies in it, or, of times,
-    its greatest one. With --deep every record is asked, and a batch counts with those in the range. What has
-    nothing in it is left out, and segments outside of it are not read.
+    With --from and --to a batch counts as a whole if any of its offsets, or its greatest time, is in the
+    range. With --deep every record is checked, and a batch counts if one of its records is in the range.
+    Segments outside the range are not read.
     """
     from kafkatool.commands.stats.sheet import Style
     from kafkatool.engine.directory.named_file import LOGS

@@ -1,11 +1,11 @@
-"""Words of a command that is printed to be pasted: quoted, and without a byte that moves a cursor."""
+"""Quote words of a printed command so that they can be pasted, and no byte moves a cursor."""
 
 from __future__ import annotations
 
 import re
 from shlex import quote
 
-# The controls of ASCII and of Latin 1, and what turns the direction of writing or breaks lines.
+# Controls of ASCII and Latin 1, and characters that change text direction or break lines.
 CONTROL_CHARACTERS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff"
 )
@@ -15,7 +15,7 @@ _IN_QUOTES = re.compile(f"[\t\n'\\\\{CONTROL_CHARACTERS}]")
 
 
 def quoted(word: object) -> str:
-    r"""Return a word as a shell takes it; control characters and stray bytes as $'\x1b'."""
+    r"""Return a word quoted for a shell; control characters and stray bytes as $'\x1b'."""
     text = str(word)
     if not _UNSAFE.search(text):
         return quote(text)

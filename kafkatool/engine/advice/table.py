@@ -1,9 +1,9 @@
 """Every advice that the program can print, in one table.
 
-An advice is a command that a user is told to run next. It can be pasted: a name in braces is filled in and
-quoted, a name in angle brackets is the user's to fill in, and a shell refuses it as it stands. Whoever
-follows one to the letter loses no acknowledged record; `tests/kafka/advising/test_advice.py` stages the
-situation of each, follows it and compares the records.
+An advice is a command for the user to run next. It can be pasted: a name in braces is filled in and quoted;
+a name in angle brackets is for the user to fill in, and a shell refuses it as it is. Following one to the
+letter loses no acknowledged record: `tests/kafka/advising/test_advice.py` sets up the situation of each,
+follows it and compares the records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOST = "<HOST:PORT>"
 
 
 class Placeholder(str):
-    """A name that the user fills in: it is shown as it is."""
+    """A name that the user fills in: it is shown unquoted."""
 
     __slots__ = ()
 
@@ -111,13 +111,13 @@ class Advice(Enum):
     )
 
     def __call__(self, **values: object) -> str:
-        """Fill in the names; of several words each is quoted."""
+        """Fill in the names; each of several words is quoted."""
         words = {name: _words(value) for name, value in values.items()}
         return self.value.format_map(words).rstrip()
 
 
 def is_a_plan(text: str) -> bool:
-    """Whether this advice shows a plan, and changes something only when --apply is added."""
+    """Return whether this advice shows a plan, and changes something only if --apply is added."""
     plans = (Advice.RECOVER, Advice.REBUILD_INDEX, Advice.SET_ASIDE, Advice.SET_ASIDE_COPY)
     return text.startswith(tuple(one.value.partition("{")[0] for one in plans)) and " --apply" not in text
 

@@ -12,8 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafkatool.engine.audit import batch_table
-from kafkatool.engine.audit.facts import MAGICS
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
+from kafkatool.engine.audit.sums import MAGICS
+from kafkatool.engine.batches.row_fields import DAMAGE
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import write_file
+from kafkatool.engine.records.arrow_rows import ARROW
 from kafkatool.format.batch import CODEC_LABELS, Codec
 
 TABLES = ("segments", "batches", "findings", "producers", "topics")
@@ -54,10 +58,10 @@ _SEGMENTS = {
 _FINDINGS = {
     **_PLACE,
     "file": _TEXT,
-    **dict.fromkeys(("position", "end_position", "first_offset", "last_offset", "next_good_offset"), _LONG),
-    **dict.fromkeys(("class", "severity", "expected", "found", "message", "fix"), _TEXT),
-    "replicas": pa.list_(_INT),
-    "isr": pa.list_(_INT),
+    **{field.key: ARROW[field.type] for field in DAMAGE},
+    "fix": _TEXT,
+    "replicas": ARROW["ints"],
+    "isr": ARROW["ints"],
     "leader": _INT,
 }
 _PRODUCERS = {
@@ -103,7 +107,7 @@ def root_directory(root: str) -> str:
     return f"root={quote(root, safe='')}"
 
 
-def write_tables(units: Iterable[Unit], directory: str) -> None:
+def write_tables(units: Iterable[Unit], directory: str, files: Files) -> None:
     """All tables but that of batches: a file a table and topic."""
     by_topic: dict[str | None, list[Unit]] = defaultdict(list)
     for unit in units:
@@ -115,21 +119,16 @@ def write_tables(units: Iterable[Unit], directory: str) -> None:
         "topics": _topic_rows,
     }
     for table, rows_of in makers.items():
-        os.makedirs(os.path.join(directory, table))
+        files.make_directory(os.path.join(directory, table))
         schema = pa.schema(list(_COLUMNS[table].items()))
         for topic in sorted(by_topic, key=lambda name: (name is not None, name)):
             rows = list(rows_of(by_topic[topic]))
             if rows:
-                _write(os.path.join(directory, table, topic_directory(topic)), rows, schema)
-
-
-def _write(directory: str, rows: list[dict[str, Any]], schema: Any) -> None:
-    os.mkdir(directory)
-    path = os.path.join(directory, "part-0.parquet")
-    with open(path, "wb") as file:
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
+                place = os.path.join(directory, table, topic_directory(topic))
+                files.make_directory(place)
+                content = pa.BufferOutputStream()
+                pq.write_table(pa.Table.from_pylist(rows, schema=schema), content, compression="zstd")
+                write_file(files, os.path.join(place, "part-0.parquet"), memoryview(content.getvalue()))
 
 
 def _segment_rows(units: list[Unit]) -> Iterator[dict[str, Any]]:
@@ -163,7 +162,7 @@ def _segment_rows(units: list[Unit]) -> Iterator[dict[str, Any]]:
 
 
 def _sums_row(segments: list[SegmentUnit]) -> dict[str, Any]:
-    sums = [one.facts.sums for one in segments]
+    sums = [one.sums for one in segments]
     least = [one.min_timestamp_ms for one in sums if one.min_timestamp_ms is not None]
     greatest = [one.max_timestamp_ms for one in sums if one.max_timestamp_ms is not None]
     return {

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafkatool.engine.files.whole_files import Replacement
 from kafkatool.engine.records.arrow_batches import BATCH_TYPES, batch_arrays
 from kafkatool.format.columns import BatchColumns
 
@@ -26,9 +27,9 @@ def batch_rows(columns: BatchColumns, partition: int | None, segment: int | None
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(list(COLUMNS.items())))
 
 
-def open_batches(path: str) -> Any:
+def open_batches(file: Replacement) -> Any:
     words = ["codec", "timestamp_type"]
-    return pq.ParquetWriter(path, pa.schema(list(COLUMNS.items())), compression="zstd", use_dictionary=words)
+    return pq.ParquetWriter(file, pa.schema(list(COLUMNS.items())), compression="zstd", use_dictionary=words)
 
 
 def write_group(writer: Any, batches: list[Any]) -> None:

@@ -6,12 +6,14 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from kafkatool.engine.audit.facts import AuditFacts, Sums
+from kafkatool.engine.audit.sums import Sums
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.directory.log_dir import Segment
+from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.state_file import facts_of_row, facts_row, tail_checksum
 
 _DAMAGES = ("damages", "index_damages", "time_damages")
+_APART = ("facts", "sums", "parts")
 _REST = ("more_damages", "unreadable_blocks", "changed", "vanished", "failure")
 
 
@@ -26,7 +28,10 @@ class SegmentUnit:
     modified_ms: int
     tail: int | None
     files: list[list[Any]]
-    facts: AuditFacts
+    facts: LogFacts
+    sums: Sums
+    parts: list[str]
+    """Names of the files with its batches."""
     retention: dict[str, Any] = field(default_factory=dict)
     verified_at_ms: int | None = None
     """When all of it was last read; None where an older release did not say, or it could not be read."""
@@ -81,10 +86,10 @@ def from_json(line: str) -> Unit:
 
 
 def _segment_row(one: SegmentUnit) -> dict[str, Any]:
-    row = {item.name: getattr(one, item.name) for item in fields(one) if item.name != "facts"}
+    row = {item.name: getattr(one, item.name) for item in fields(one) if item.name not in _APART}
     facts = one.facts
     row["facts"] = facts_row(facts)
-    row["sums"], row["parts"] = asdict(facts.sums), facts.parts
+    row["sums"], row["parts"] = asdict(one.sums), one.parts
     for name in _DAMAGES:
         row[name] = [asdict(damage) for damage in getattr(facts, name)]
     for name in _REST:
@@ -93,13 +98,12 @@ def _segment_row(one: SegmentUnit) -> dict[str, Any]:
 
 
 def _segment(row: dict[str, Any]) -> SegmentUnit:
-    facts = AuditFacts(sums=Sums(**row.pop("sums")), parts=row.pop("parts"))
-    facts_of_row(row.pop("facts"), facts)
+    facts, sums = facts_of_row(row.pop("facts")), Sums(**row.pop("sums"))
     for name in _DAMAGES:
         setattr(facts, name, [_damage(one) for one in row.pop(name)])
     for name in _REST:
         setattr(facts, name, row.pop(name))
-    return SegmentUnit(**row, facts=facts)
+    return SegmentUnit(**row, facts=facts, sums=sums)
 
 
 def _damage(row: dict[str, Any]) -> Damage:

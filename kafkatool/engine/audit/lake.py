@@ -7,17 +7,15 @@
     LAKE/run-000007/batches/topic=orders/root=a/....parquet
 
 A run is built under a name that begins with a dot and renamed when all of it is on the disk; then `current`
-is replaced. Files of batches that have not changed are the same files in both runs. What a killed run leaves
-is removed by the next.
+is replaced. Files of batches that have not changed are the same files in both runs. A run that is to go first
+gets a name that begins with a dot. What a killed run leaves is removed by the next.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +24,9 @@ from typing import Any
 
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.audit.kept_partition import Unit, from_json, to_json
-from kafkatool.engine.files.disk import Disk, write_file
+from kafkatool.engine.files.copying import keep_copy
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import make_directories, remove_tree, write_file
 from kafkatool.engine.records.subject import is_inside
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 
@@ -74,18 +74,23 @@ def read_run(path: str) -> AuditRun:
 
 
 @contextmanager
-def locked(path: str) -> Iterator[None]:
+def locked(path: str, files: Files) -> Iterator[None]:
     """The lake is ours; raises Refused where somebody else writes to it, or it is something else."""
-    os.makedirs(path, exist_ok=True)
-    names = set(os.listdir(path))
+    make_directories(files, path)
+    names, lock = set(os.listdir(path)), os.path.join(path, LOCK)
     if names and LOCK not in names:
         raise Refused(f"{path}: is not empty, and no lake of kafkatool")
-    with open(os.path.join(path, LOCK), "a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(f"{path}: another run is writing to it") from None
+    if not names:
+        with suppress(FileExistsError):
+            files.create(lock).close()
+        files.sync_directory(path)  # without it nothing that follows would be taken for a lake
+    file = files.open(lock)
+    try:
+        if not file.lock():
+            raise Refused(f"{path}: another run is writing to it")
         yield
+    finally:
+        file.close()
 
 
 def refuse_inside(path: str, roots: Iterable[str]) -> None:
@@ -98,17 +103,21 @@ def refuse_inside(path: str, roots: Iterable[str]) -> None:
 class NewRun:
     """A run that is being made; inside `locked`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: Files) -> None:
         self.path = os.path.abspath(path)
+        self.files = files
         for name in os.listdir(self.path):
             if _UNFINISHED.fullmatch(name):
-                shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+                self._remove(os.path.join(self.path, name))
         numbers = [int(found.group(1)) for name in os.listdir(path) if (found := _RUN.fullmatch(name))]
         self.number = max(numbers, default=0) + 1
-        # A name of its own: tasks of a killed run may still write to the old one.
-        self._work = os.path.join(self.path, f".run-{self.number:06d}-{uuid.uuid4().hex}")
+        self._work = self._unfinished()
         self.staging = os.path.join(self._work, "staging")
-        os.makedirs(self.staging)
+        make_directories(files, self.staging)
+
+    def _unfinished(self) -> str:
+        """A name of its own: tasks of a killed run may still write to the old one."""
+        return os.path.join(self.path, f".run-{self.number:06d}-{uuid.uuid4().hex}")
 
     def commit(
         self, units: list[Unit], manifest: dict[str, Any], earlier: dict[str, str], *, keep: int
@@ -116,17 +125,17 @@ class NewRun:
         """Write the tables and make the run the current one. `earlier`: root -> run that has its batches."""
         from kafkatool.engine.audit.arrow_tables import write_tables
 
-        write_tables(units, self._work)
+        write_tables(units, self._work, self.files)
         self._place_batches(units, earlier)
-        shutil.rmtree(self.staging)
+        remove_tree(self.files, self.staging)
         state = "".join(f"{to_json(unit)}\n" for unit in units).encode("utf-8", "surrogateescape")
-        write_file(Disk(), os.path.join(self._work, STATE), state)
+        write_file(self.files, os.path.join(self._work, STATE), state)
         content = json.dumps({"version": VERSION, "run": self.number, **manifest}, indent=1)
-        write_file(Disk(), os.path.join(self._work, MANIFEST), content.encode() + b"\n")
+        write_file(self.files, os.path.join(self._work, MANIFEST), content.encode() + b"\n")
         for directory, _names, _files in os.walk(self._work):
-            Disk().sync_directory(directory)
+            self.files.sync_directory(directory)
         name = f"run-{self.number:06d}"
-        os.rename(self._work, os.path.join(self.path, name))
+        self.files.rename(self._work, os.path.join(self.path, name))
         self._point_at(name)
         self._forget(keep)
         return os.path.join(self.path, name)
@@ -135,36 +144,41 @@ class NewRun:
         from kafkatool.engine.audit.arrow_tables import root_directory, topic_directory
         from kafkatool.engine.audit.root import staging_of
 
-        os.makedirs(os.path.join(self._work, "batches"), exist_ok=True)
-        made: set[str] = set()
+        make_directories(self.files, os.path.join(self._work, "batches"))
         for unit in units:
             inside = os.path.join("batches", topic_directory(unit.topic), root_directory(unit.root))
-            for part in (part for segment in unit.segments for part in segment.facts.parts):
+            for part in (part for segment in unit.segments for part in segment.parts):
                 target = os.path.join(self._work, inside, part)
-                if inside not in made:
-                    os.makedirs(os.path.dirname(target), exist_ok=True)
-                    made.add(inside)
+                make_directories(self.files, os.path.dirname(target))
                 staged = os.path.join(staging_of(self.staging, unit.root), part)
                 if os.path.exists(staged):
-                    os.rename(staged, target)
+                    self.files.rename(staged, target)
                 else:
-                    _share(_find(earlier.get(unit.root, ""), unit, part), target)
+                    keep_copy(_find(earlier.get(unit.root, ""), unit, part), target, self.files)
 
     def _point_at(self, name: str) -> None:
-        link = os.path.join(self.path, f".{CURRENT}-{self.number}")
-        with suppress(FileNotFoundError):
-            os.unlink(link)
-        os.symlink(name, link)
-        os.rename(link, os.path.join(self.path, CURRENT))
-        Disk().sync_directory(self.path)
+        link = self._unfinished()
+        self.files.symlink(name, link)
+        self.files.sync_directory(self.path)  # before it is pointed at
+        self.files.rename(link, os.path.join(self.path, CURRENT))
+        self.files.sync_directory(self.path)
 
     def _forget(self, keep: int) -> None:
         names = sorted(name for name in os.listdir(self.path) if _RUN.fullmatch(name))
         for name in names[:-keep]:
-            shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+            going = self._unfinished()
+            with suppress(OSError):
+                self.files.rename(os.path.join(self.path, name), going)
+                self.files.sync_directory(self.path)
+                remove_tree(self.files, going)
 
     def abandon(self) -> None:
-        shutil.rmtree(self._work, ignore_errors=True)
+        self._remove(self._work)
+
+    def _remove(self, path: str) -> None:
+        """Remove what nobody reads; what cannot be removed now is removed by the next run."""
+        with suppress(OSError):
+            remove_tree(self.files, path)
 
 
 def _find(run: str, unit: Unit, part: str) -> str:
@@ -178,13 +192,3 @@ def _find(run: str, unit: Unit, part: str) -> str:
             if os.path.exists(path):
                 return path
     raise KafkatoolError(f"{topic}: {part} is missing: run it into a new directory")
-
-
-def _share(source: str, target: str) -> None:
-    """The same file under another name; a copy where that cannot be."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-        with open(target, "rb") as file:
-            os.fsync(file.fileno())

@@ -9,20 +9,22 @@ from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kafkatool.engine.audit.facts import AuditFacts
+from kafkatool.engine.audit.batch_files import BatchFiles
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit, identity, is_unchanged
-from kafkatool.engine.audit.log_walk import AuditJob
-from kafkatool.engine.batches.damage import damage_facts
+from kafkatool.engine.audit.sums import Sums
+from kafkatool.engine.batches.row_fields import DAMAGE, values
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
-from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment
 from kafkatool.engine.directory.roots import Root
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.files.whole_files import make_directories
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.retention.facts import FactsReading, read_log_facts
@@ -34,7 +36,6 @@ from kafkatool.engine.verify.place import CheckedPlace
 from kafkatool.engine.verify.rechecking import Recheck, Verified
 from kafkatool.engine.verify.state_file import tail_checksum
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
-from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import TopicPartition
 
@@ -51,19 +52,23 @@ class AuditRequest:
     verify: VerifyRequest
     sources_of: SourcesOf
     recheck: Recheck
+    files: Files
     memory: int = 256 << 20
     """For the map of keys of one compacted partition."""
 
 
-class Audit(Verification):
+class Audit:
     """One root; `known` are its partitions as an earlier run found them, by path."""
 
     def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
-        super().__init__(list(root.targets), request.verify)
+        self.verification = Verification(
+            list(root.targets), request.verify, observe=self._observers, recall=self._recall
+        )
+        self.summary = self.verification.summary
         self.root = root
         self.request = request
         self._staging = staging_of(request.staging, root.label)
-        os.makedirs(self._staging, exist_ok=True)
+        make_directories(request.files, self._staging)
         self._units = known
         self._segments = {
             (unit.path, kept.base_offset, kept.state): kept
@@ -75,31 +80,23 @@ class Audit(Verification):
     def units(self, pool: Workers, advance: Callable[[int], None]) -> list[Unit]:
         """All partitions, in order; first what is wrong outside of them. The summary is complete then."""
         top = Unit(self.root.label, "", "", None, None, "")
-        top.findings = [_finding_row(one) for one in self._counted(self._of_directories())]
+        top.findings = [_finding_row(one) for one in self.verification.of_directories()]
         units = [top]
-        for number, place, facts in self._walked(pool, advance):
-            found = [_finding_row(one) for one in self._counted(self._judge(number, place, facts))]
-            units.append(self._unit(number, place, facts, found))
+        for place, facts, findings in self.verification.partitions(pool, advance):
+            units.append(self._unit(place, facts, [_finding_row(one) for one in findings]))
         self._judge_settings(units, pool)
         return units
 
     # --- what is read, and what is known ------------------------------------------------------------------
 
-    def _job(self, place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
-        return AuditJob(
-            None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
-            is_active=segment.state is SegmentState.ACTIVE,
-            deep=self._request.deep,
-            guest=guest,
-            directory=self._staging,
-            name=_name(place.partition, segment),
-            partition=place.partition.partition,
-            segment=segment.base_offset,
-        )
+    def _observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
+        partition, files = place.partition, self.request.files
+        name = _name(partition, segment)
+        return Sums(), BatchFiles(files, self._staging, name, partition.partition, segment.base_offset)
 
     def _choose(self) -> set[Hashable]:
         """The logs that are read again though nothing has changed."""
-        segments = [segment for place in self.places for segment in place.logs]
+        segments = [segment for place in self.verification.places for segment in place.logs]
         return self.request.recheck.due(
             Verified(segment.log.path, segment.log.size, kept.verified_at_ms)
             for segment in segments
@@ -124,7 +121,6 @@ class Audit(Verification):
 
     def _unit(
         self,
-        number: int,
         place: CheckedPlace,
         facts: dict[int, list[LogFacts]],
         findings: list[dict[str, Any]],
@@ -140,28 +136,28 @@ class Audit(Verification):
             findings=findings,
         )
         for at, segment in enumerate(place.logs):
-            known = facts[at][0] if at in facts else self._known[number, at]
-            assert isinstance(known, AuditFacts)
-            kept = None if at in facts else self._kept(segment)
-            at_ms = self.request.recheck.now_ms if kept is None else kept.verified_at_ms
-            unit.segments.append(_segment_unit(segment, known, at_ms))
-            unit.segments_read += at in facts
+            kept = self._kept(segment)
+            if at in facts:
+                unit.segments.append(_segment_unit(segment, facts[at][0], self.request.recheck.now_ms))
+                unit.segments_read += 1
+            elif kept is not None:
+                unit.segments.append(replace(kept, retention={}))
         return unit
 
     # --- what becomes of it -------------------------------------------------------------------------------
 
     def _judge_settings(self, units: list[Unit], pool: Workers) -> None:
         """Retention and compaction, read again only where something has changed."""
-        found = find_partitions(self.root.targets, self._request.guest)
+        found = find_partitions(self.root.targets, self.request.verify.guest)
         by_path = {unit.path: unit for unit in units}
         asks: list[PartitionRequest] = []
-        copies = RemoteCopies([home.log_dir for home in found.homes], [], self._request.guest)
+        copies = RemoteCopies([home.log_dir for home in found.homes], [], self.request.verify.guest)
         copied: dict[str, EpochOffsets | None] = {}
         for home in found.homes:
             sources = self.request.sources_of(home, found)
             checkpoints = {
                 (one.topic, one.partition): one.offset
-                for one in read_checkpoint(home.path, self._request.guest)
+                for one in read_checkpoint(home.path, self.request.verify.guest)
             }
             for named in home.partitions:
                 unit = by_path.get(named.partition.path)
@@ -179,7 +175,7 @@ class Audit(Verification):
         sources: Sources,
         checkpoints: dict[TopicPartition, int],
     ) -> PartitionRequest:
-        partition, guest, now_ms = named.partition, self._request.guest, self.request.now_ms
+        partition, guest, now_ms = named.partition, self.request.verify.guest, self.request.now_ms
         settings = sources.of(partition.topic)
         limits = limits_for(partition.topic, sources)
         watermark = home.log_dir.high_watermarks.get(partition.key)
@@ -208,7 +204,9 @@ class Audit(Verification):
         if answer.facts is None:
             return
         unit.log_facts = asdict(answer.facts)
-        limits = with_copies(ask.limits, ask.partition, answer.facts.log_end, copied, self._request.guest)
+        limits = with_copies(
+            ask.limits, ask.partition, answer.facts.log_end, copied, self.request.verify.guest
+        )
         verdicts = decide(answer.facts, limits, self.request.now_ms).verdicts
         for verdict in verdicts:
             for segment in unit.segments:
@@ -299,9 +297,11 @@ def _name(partition: Partition, segment: Segment) -> str:
     return f"part-{partition.directory}-{segment.base_offset:020d}-{digest}"
 
 
-def _segment_unit(segment: Segment, facts: AuditFacts, verified_at_ms: int | None) -> SegmentUnit:
+def _segment_unit(segment: Segment, facts: LogFacts, now_ms: int) -> SegmentUnit:
+    """A segment that was read in this run."""
     log = segment.log
     assert log is not None
+    sums, files = facts.observers
     return SegmentUnit(
         segment.base_offset,
         str(segment.state),
@@ -311,7 +311,9 @@ def _segment_unit(segment: Segment, facts: AuditFacts, verified_at_ms: int | Non
         tail_checksum(log),
         identity(segment),
         facts,
-        verified_at_ms=None if facts.failure or facts.vanished or facts.changed else verified_at_ms,
+        sums,
+        files.parts,
+        verified_at_ms=None if facts.failure or facts.vanished or facts.changed else now_ms,
     )
 
 
@@ -321,7 +323,7 @@ def _finding_row(finding: Finding) -> dict[str, Any]:
         "topic": finding.topic,
         "partition": finding.partition,
         "file": finding.file,
-        **damage_facts(finding.damage),
+        **values(DAMAGE, finding.damage),
         "fix": finding.fix,
         "replicas": None if replicas is None else list(replicas.replicas),
         "isr": None if replicas is None else list(replicas.isr),

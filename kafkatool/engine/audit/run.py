@@ -12,6 +12,7 @@ from kafkatool.engine.audit.lake import AuditRun, NewRun, is_lake, locked, read_
 from kafkatool.engine.audit.root import Audit, AuditRequest, SourcesOf
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.directory.roots import Root, read_roots, split_label
+from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.verify.rechecking import Recheck
 from kafkatool.engine.verify.verification import VerifyRequest
@@ -29,6 +30,7 @@ class RunRequest:
     sources_of: SourcesOf
     recheck: Recheck
     keep: int = 2
+    files: Files = field(default_factory=Disk)
 
 
 @dataclass(slots=True)
@@ -78,9 +80,9 @@ class PipelineRun:
     def run(self, pool: Workers, advance: Callable[[int], None]) -> RunSummary:
         """Do it; either all tables are new afterwards, or none."""
         request = self.request
-        with locked(request.out):
+        with locked(request.out, request.files):
             before = read_run(request.out) if is_lake(request.out) else None
-            new = NewRun(request.out)
+            new = NewRun(request.out, request.files)
             try:
                 self._run(new, before, pool, advance)
             except BaseException:
@@ -97,7 +99,9 @@ class PipelineRun:
             known.setdefault(unit.root, {})[unit.path] = unit
         earlier = {} if before is None else dict.fromkeys(known, before.directory)
         units = self._taken_over(earlier)
-        how = AuditRequest(new.staging, request.now_ms, request.verify, request.sources_of, request.recheck)
+        how = AuditRequest(
+            new.staging, request.now_ms, request.verify, request.sources_of, request.recheck, request.files
+        )
         for root in self.roots:
             audit = Audit(root, how, known.get(root.label, {}))
             units += audit.units(pool, advance)

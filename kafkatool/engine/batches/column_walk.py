@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
-from kafkatool.engine.files.source import Source
+from kafkatool.engine.batches.scan import Batch, BatchRun
+from kafkatool.engine.batches.segment_walk import SegmentWalk, in_place
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.columns import BatchColumns, read_batch_columns
@@ -16,35 +16,13 @@ from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
 
 
-def walk_batches(
-    source: Source, start: int, end: int, max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
-) -> Iterator[BatchColumns | Damage]:
-    """What begins between two positions, of which the first is the beginning of a batch."""
-    held: Batch | None = None
-    for item in scan_runs(source, start, max_batch_size=max_batch_size):
-        is_same = held is not None and isinstance(item, Damage) and item.position == held.position
-        if held is not None and not is_same:
-            yield one_batch(held, max_batch_size)
-        held = None  # where it is the same: intact, but not where it belongs
-        if item.position >= end:
-            return
+def walk_batches(walk: SegmentWalk) -> Iterator[BatchColumns | Damage]:
+    """What begins in the split of a walk."""
+    for item in in_place(walk.rest(walk.position)):
         if isinstance(item, BatchRun):
-            yield _before(_of_run(item), end)
-        elif isinstance(item, Damage):
-            yield item
-        elif item.is_valid:
-            held = item
-    if held is not None:
-        yield one_batch(held, max_batch_size)
-
-
-def _of_run(run: BatchRun) -> BatchColumns:
-    return read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
-
-
-def _before(columns: BatchColumns, end: int) -> BatchColumns:
-    count = int(np.searchsorted(columns.position, end))
-    return columns if count == len(columns.position) else BatchColumns(*(one[:count] for one in columns))
+            yield read_batch_columns(item.window, item.start, item.end, item.batch_count, item.position)
+        else:
+            yield item if isinstance(item, Damage) else one_batch(item, walk.max_batch_size)
 
 
 def one_batch(batch: Batch, max_batch_size: int) -> BatchColumns | Damage:

@@ -71,22 +71,6 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class SeverityMet:
-    """Tells whoever started a run how bad something is that it has told of."""
+    """Report to whoever started a run how bad the worst thing is that it met."""
 
     severity: Severity
-
-
-def damage_facts(damage: Damage) -> dict[str, object]:
-    """What every row that tells of damage says of it, whoever writes it."""
-    return {
-        "position": damage.position,
-        "end_position": damage.end_position,
-        "first_offset": damage.first_offset,
-        "last_offset": damage.last_offset,
-        "next_good_offset": damage.next_good_offset,
-        "class": str(damage.kind),
-        "severity": damage.severity.label,
-        "expected": damage.expected,
-        "found": damage.found,
-        "message": damage.message,
-    }

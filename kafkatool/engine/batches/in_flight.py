@@ -11,14 +11,14 @@ from kafkatool.engine.files.source import Source
 from kafkatool.engine.files.stdin_log import STDIN
 
 
-def in_flight(damage: Damage, source: Source, path: str) -> Damage:
+def in_flight(damage: Damage, source: Source) -> Damage:
     """The same damage, or a note where it is the tail of a log that a running broker still writes.
 
     That is so only where the file grew since it was opened, or a broker holds the lock of its directory.
     """
-    if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or path == STDIN:
+    if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or source.name == STDIN:
         return damage
-    if damage.end_position != source.size_hint or not (grew(source, path) or broker_is_alive(path)):
+    if damage.end_position != source.size_hint or not (_grew(source) or broker_is_alive(source.name)):
         return damage
     return replace(
         damage,
@@ -28,9 +28,9 @@ def in_flight(damage: Damage, source: Source, path: str) -> Damage:
     )
 
 
-def grew(source: Source, path: str) -> bool:
+def _grew(source: Source) -> bool:
     """Whether the file of that name is larger now than what was opened."""
     try:
-        return source.size_hint is not None and os.stat(path).st_size > source.size_hint
+        return source.size_hint is not None and os.stat(source.name).st_size > source.size_hint
     except OSError:
         return False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.files.source import Guest, Source, open_source
@@ -157,6 +158,8 @@ class PartitionWalk:
         for item in items:
             if not isinstance(item, Damage) and self._is_beyond(item):
                 return
+            if isinstance(item, Damage):
+                item = in_flight(item, source)
             end = end_of(item)
             if self._advance is not None:
                 self._advance(max(0, end - (self._position or 0)))

@@ -1,9 +1,12 @@
-"""The records of a batch of any magic, as one type."""
+"""The records of a batch of any magic, as one type, and what is wrong with them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import NO_SEQUENCE, BatchHeader
 from kafkatool.format.legacy import Header, LegacyMessage, read_messages
 from kafkatool.format.primitives import Buffer
@@ -28,4 +31,22 @@ def read_legacy_record(message: LegacyMessage) -> Record:
         message.key,
         message.value,
         (),
+    )
+
+
+def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> Damage:
+    """Describe the damage that a batch's records are, where the batch itself can be read."""
+    header = batch.header
+    is_too_large = isinstance(error, TooLarge)
+    first = header.base_offset
+    return Damage(
+        kind=FindingClass.TOO_LARGE if is_too_large else FindingClass.BAD_RECORD,
+        position=batch.position,
+        end_position=batch.position + header.size,
+        expected=str(error.expected),
+        found=str(error.found),
+        message=f"{error.what} at its byte {error.at}",
+        severity=Severity.DEGRADED if is_too_large else Severity.LOSS,
+        first_offset=first if offset is None else offset,
+        last_offset=header.last_offset if offset is None else offset,
     )

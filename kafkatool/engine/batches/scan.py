@@ -11,7 +11,7 @@ stands, says what lies between, and goes on. It never raises because of the byte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,6 +63,23 @@ class BatchRun(NamedTuple):
             position += size
             at += size
 
+    def before(self, end: int) -> BatchRun:
+        """The batches that begin before a position."""
+        limit = self.start + end - self.position
+        if limit >= self.end:
+            return self
+        at, count = self.start, 0
+        while at < limit:
+            at, count = at + self._size(at), count + 1
+        return self._replace(end=at, batch_count=count)
+
+    def after_first(self) -> BatchRun:
+        size = self._size(self.start)
+        return BatchRun(self.position + size, self.window, self.start + size, self.end, self.batch_count - 1)
+
+    def _size(self, at: int) -> int:
+        return int(HEADER.unpack_from(self.window, at)[1]) + LOG_OVERHEAD
+
 
 def scan(
     source: Source,
@@ -77,7 +94,12 @@ def scan(
     A batch whose checksum fails is yielded and followed by its damage. With `chain` a batch found behind
     a broken chain may lie before the place where the chain broke.
     """
-    for item in scan_runs(source, start, end, chain=chain, max_batch_size=max_batch_size):
+    return each(scan_runs(source, start, end, chain=chain, max_batch_size=max_batch_size))
+
+
+def each(items: Iterable[BatchRun | Batch | Damage]) -> Iterator[Batch | Damage]:
+    """The same walk, batch by batch."""
+    for item in items:
         if isinstance(item, BatchRun):
             yield from item.batches()
         else:

@@ -1,7 +1,7 @@
-"""Append to real logs as fast as they take it, or at a pace, and measure everything on the way.
+"""Append to real logs at full or limited speed, and measure everything meanwhile.
 
-Each writer is a process with partitions of its own. It sends a `Sample` every interval and `WrittenLogs` at
-the end; on SIGINT it ends early with what it has. `limits` tells what the bare disk would have done.
+Each writer is a process with its own partitions. It sends a `Sample` every interval and `WrittenLogs` at the
+end; on SIGINT it ends early with what it has. `limits` measures the bare disk for comparison.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from kafkatool.format.primitives import Buffer
 from kafkatool.format.release import Release
 
 _LOOK_EVERY = 64 << 20
-"""Bytes after which a writer looks whether the volume still has room."""
+"""Bytes after which a writer checks whether the volume still has room."""
 _MOST_TIMES = 1 << 16
 _MOST_READY = 32
-"""Appends, encoded before, that go to the log one after the other without a look around."""
+"""Most pre-encoded appends to write in a row without checking anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(slots=True)
 class WrittenLogs:
-    """What writers did in all; times in seconds, latencies in nanoseconds."""
+    """Totals of one or all writers; times in seconds, latencies in nanoseconds."""
 
     records: int = 0
     payload_size: int = 0
@@ -62,12 +62,12 @@ class WrittenLogs:
     cpu_seconds: float = 0.0
     write_seconds: float = 0.0
     sync_seconds: float = 0.0
-    """In syncs that appends waited for; rolled segments, synced beside them, count in `syncs` alone."""
+    """In syncs that appends waited for; rolled segments, synced in the background, count in `syncs` only."""
     write_calls: int = 0
     kernel_size: int = 0
-    """Bytes of pages that were dirtied, each time they were."""
+    """Bytes of dirtied pages, counted each time they were dirtied."""
     device_size: int | None = None
-    """Bytes that reached the device meanwhile, whoever wrote them."""
+    """Bytes that reached the device meanwhile, from any process."""
     service: Histogram = field(default_factory=Histogram)
     response: Histogram = field(default_factory=Histogram)
     syncs: Histogram = field(default_factory=Histogram)
@@ -118,7 +118,7 @@ class _TimedFile(DiskFile):
 
 
 class _TimedDisk(Disk):
-    """The disk, with a watch beside every write and sync."""
+    """The disk, with every write and sync timed."""
 
     def __init__(self, into: WrittenLogs) -> None:
         self._into = into
@@ -153,7 +153,7 @@ class BenchWriter:
             for at in range(number, load.partitions, load.writers)
         ]
         self._share = _share(load, number)
-        # Those of a pace have their moment each, and those of several partitions take turns.
+        # Paced appends have a time each, and several partitions take turns.
         is_free = load.throughput <= 0 and len(self._logs) == 1
         self._batches = Batches(load, pool, _MOST_READY if is_free else 1)
 
@@ -199,7 +199,7 @@ class BenchWriter:
         watch.end(perf_counter_ns())
 
     def _append(self, log: Log) -> list[int]:
-        """The next of what is to be written; when each append was done."""
+        """Append the next batches; return when each append was done."""
         now, done = time_ns() // 1_000_000, self.done
         appends, count = self._batches.next(log.log_end_offset, now, self._share - done.records)
         ends = log.append_each(appends, now_ms=now, clock=perf_counter_ns)
@@ -209,7 +209,7 @@ class BenchWriter:
 
 
 class _Watch:
-    """How long each append took, and a sample every interval."""
+    """Time each append, and send a sample every interval."""
 
     def __init__(self, writer: BenchWriter, begun: int) -> None:
         self._done, self._tell = writer.done, writer.tell
@@ -221,7 +221,7 @@ class _Watch:
         self._records = self._size = 0
 
     def see(self, start: int, due: int, ends: list[int]) -> None:
-        """Appends one after the other from `start` on; with a pace, one that should have begun when `due`."""
+        """Record consecutive appends from `start` on; with a pace, a single one that was due at `due`."""
         times = self._times
         for end in ends:
             times.append(end - start)
@@ -239,7 +239,7 @@ class _Watch:
             self._report(now)
 
     def _take_times(self) -> None:
-        """Into the histograms: many at a time take a tenth of one by one."""
+        """Add the times to the histograms: in bulk this takes a tenth of the time."""
         done, seen = self._done, self._delays or self._times
         done.service.record_all(self._times)
         done.response.record_all(seen)
@@ -286,7 +286,7 @@ def _usage() -> float:
 
 
 def _kernel_written() -> int:
-    """Bytes that this process had the kernel write, or will have."""
+    """Return the bytes that the kernel wrote or will write for this process."""
     try:
         with open("/proc/self/io", encoding="ascii") as file:
             fields = dict(line.split(": ") for line in file)
@@ -299,7 +299,7 @@ def _kernel_written() -> int:
 
 
 def append(load: Load, place: BenchPlace, payload: bytes | None, seed: int) -> Iterator[Sample | WrittenLogs]:
-    """Run the writers; yields their samples, and last what they did together."""
+    """Run the writers; yield their samples, and finally their totals."""
     context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
     workers = []
@@ -334,7 +334,7 @@ def append(load: Load, place: BenchPlace, payload: bytes | None, seed: int) -> I
 
 
 def _messages(pipes: list[Connection], begin: Any) -> Iterator[Any]:
-    """Whatever the writers send, once all of them are ready; a Ctrl-C of ours is theirs too, so go on."""
+    """Yield what the writers send, once all are ready; on Ctrl-C go on, as they get it too."""
     open_pipes = list(pipes)
     ready = 0
     while open_pipes:
@@ -358,7 +358,7 @@ def _messages(pipes: list[Connection], begin: Any) -> Iterator[Any]:
 def _work(
     load: Load, place: BenchPlace, number: int, payload: bytes | None, seed: int, pipe: Connection, begin: Any
 ) -> None:
-    """The life of a writer process."""
+    """Run a writer process."""
     writer: BenchWriter | None = None
     is_stopped = False
 
@@ -389,7 +389,7 @@ def _work(
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What the bare disk did: until `write` had returned, and until all of it was synced."""
+    """What the bare disk did: until `write` returned, and until everything was synced."""
 
     name: str
     size: int
@@ -398,7 +398,7 @@ class Limit:
 
 
 def limits(load: Load, place: BenchPlace, size: int, payload: bytes | None, seed: int) -> Iterator[Limit]:
-    """The same blocks written one behind the other to one file, and 4 KiB at a time all over it."""
+    """Measure the same blocks written in order to one file, and random writes of 4 KiB."""
     path = os.path.join(place.path, "bench-limit")
     plain = replace(load, pre_encoded=True, batches_per_append=1)
     pool = make_pool(
@@ -434,7 +434,7 @@ _RANDOM_SECONDS = 5.0
 
 
 def _random(fd: int, size: int, seed: int, load: Load, records_each: int) -> Limit:
-    """For some seconds at most: a disk that is slow at this is very slow."""
+    """Write for a few seconds at most: slow disks are very slow at this."""
     import random
 
     numbers = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Two results of `bench` side by side: what changed by more than it varies by itself."""
+"""Compare two results of `bench`: what changed by more than its own variation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kafkatool.errors import KafkatoolError
 _SIGMAS = 3.0
 _LEAST = 0.01
 _WITHOUT_SAMPLES = 0.1
-"""What counts as a change where nobody knows how much a number varies."""
+"""What counts as a change if the variation of a number is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of a run. `samples` are parts of the run, for how much it varies."""
+    """One number of a run. `samples` are parts of the run, to estimate its variation."""
 
     name: str
     unit: str
@@ -44,9 +44,9 @@ class MeasuredChange:
     before: float
     after: float
     verdict: str
-    """better, worse, changed (where neither is said), or same."""
+    """better, worse, changed (if neither direction is better), or same."""
     noise: float | None
-    """The share of the value that it varies by; None where that is not known."""
+    """Share of the value by which it varies; None if unknown."""
 
     @property
     def share(self) -> float | None:
@@ -54,7 +54,7 @@ class MeasuredChange:
 
 
 def read_result(path: str) -> dict[str, Any]:
-    """What --out wrote. Raises KafkatoolError where it did not."""
+    """Read what --out wrote. Raises KafkatoolError for anything else."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -70,7 +70,7 @@ def read_result(path: str) -> dict[str, Any]:
 def differences(
     before: dict[str, Any], after: dict[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Settings and facts of the machine that are not the same: with them the numbers may differ for good."""
+    """Yield settings and facts of the machine that differ: they alone may change the numbers."""
     for key in sorted(before.keys() | after.keys()):
         one, two = before.get(key), after.get(key)
         if key in ("volume_free", "metrics", "timeline", "command"):
@@ -82,7 +82,7 @@ def differences(
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[MeasuredChange]:
-    """The numbers that both have."""
+    """Yield the numbers that both have."""
     known = {metric["name"]: metric for metric in after["metrics"]}
     for metric in before["metrics"]:
         if metric["name"] in known:
@@ -106,7 +106,7 @@ def _change(one: dict[str, Any], two: dict[str, Any]) -> MeasuredChange:
 
 
 def _standard_error(one: Sequence[float], two: Sequence[float]) -> float | None:
-    """Of the difference of two means; None with fewer than three samples of each."""
+    """Return the standard error of the difference of two means; None with fewer than three samples each."""
     if len(one) < 3 or len(two) < 3:
         return None
     return sqrt(variance(one, fmean(one)) / len(one) + variance(two, fmean(two)) / len(two))

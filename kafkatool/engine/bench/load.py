@@ -1,7 +1,7 @@
-"""What a benchmark writes: records made before the clock starts, and batches encoded of them.
+"""What a benchmark writes: records created before the clock starts, and batches encoded from them.
 
 load = Load(num_records=1_000_000)
-pool = make_pool(load, seed)           keys and payloads, all of them different if that is asked for
+pool = make_pool(load, seed)           keys and payloads, all different if asked for
 Batches(load, pool).next(offset, now)  the next bytes to append
 """
 
@@ -29,14 +29,14 @@ _FILLER = b"the quick brown fox jumps over the lazy dog. "
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The settings of a run, by the names of Kafka's perf tools where they have one."""
+    """The settings of a run, named as in Kafka's perf tools where possible."""
 
     num_records: int = 1_000_000
     record_size: int = 100
     batch_size: int = 16384
     key_size: int = 16
     num_keys: int = 0
-    """How many different keys; 0: every record has its own."""
+    """Number of different keys; 0: every record has its own."""
     key_distribution: str = "uniform"
     compressible: float = 0.0
     payload_file: str | None = None
@@ -56,7 +56,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Records in memory: for each of them timestamp, start and size of its key and of its value."""
+    """Records in memory: per record a timestamp, and start and size of its key and value."""
 
     data: bytes
     rows: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Pool:
 
 
 def make_pool(load: Load, count: int, seed: int, payload: bytes | None) -> Pool:
-    """So many records, or as many as fit into memory: those come again and again then."""
+    """Create `count` records, or as many as fit into memory, to be used repeatedly."""
     numbers = np.random.default_rng(seed)
     lines = [line for line in payload.split(b"\n") if line] if payload is not None else None
     if lines == []:
@@ -99,7 +99,7 @@ def _rows(
 
 
 def _keys(load: Load, count: int, seed: int, numbers: np.random.Generator) -> NDArray[np.uint8]:
-    """Hexadecimal numbers, in as many digits as a key has bytes."""
+    """Return keys: hexadecimal numbers with as many digits as a key has bytes."""
     if not load.num_keys:
         chosen = np.arange(count, dtype=np.uint64) + np.uint64(seed << 40)
     elif load.key_distribution == "zipf":
@@ -118,7 +118,7 @@ def _keys(load: Load, count: int, seed: int, numbers: np.random.Generator) -> ND
 
 
 def _values(load: Load, count: int, numbers: np.random.Generator) -> NDArray[np.uint8]:
-    """Noise, and words that any codec finds again: so large a part of each value as was asked for."""
+    """Return values: noise, and compressible words for the requested share of each value."""
     noise = load.record_size - int(load.record_size * load.compressible)
     table = np.empty((count, load.record_size), dtype=np.uint8)
     table[:, :noise] = np.frombuffer(numbers.bytes(count * noise), dtype=np.uint8).reshape(count, noise)
@@ -128,10 +128,10 @@ def _values(load: Load, count: int, numbers: np.random.Generator) -> NDArray[np.
 
 
 class Batches:
-    """The batches of a pool, one behind the other, from its start again where it ends."""
+    """The batches of a pool, one after another, starting over at its end."""
 
     def __init__(self, load: Load, pool: Pool, most_ready: int = 1) -> None:
-        """`most_ready`: how many appends may be taken at once where they are encoded already."""
+        """Prepare the batches; `most_ready`: most appends to return at once if they are pre-encoded."""
         self._load, self._pool = load, pool
         self._codec = Codec[load.codec.upper()]
         self.records_each = _records_each(load, pool)
@@ -141,7 +141,7 @@ class Batches:
             self._encode_all()
 
     def next(self, offset: int, now_ms: int, most: int) -> tuple[list[Buffer], int]:
-        """The next append, or some that are ready, from this offset on, and how many records they hold."""
+        """Return the next append, or several if pre-encoded, from this offset on, and their record count."""
         if self._encoded:
             return self._stamped(offset, most)
         start = self._at
@@ -172,7 +172,7 @@ class Batches:
             first = end
         return found
 
-    # --- encoded before ---------------------------------------------------------------------------------
+    # --- pre-encoded ------------------------------------------------------------------------------------
 
     def _encode_all(self) -> None:
         wanted = self.records_each * self._load.batches_per_append
@@ -185,11 +185,11 @@ class Batches:
                 at += int.from_bytes(data[at + 8 : at + 12], "big") + 12
             self._encoded.append((data, places, stop - start))
         self._again = cycle(self._encoded)
-        # Never one twice: it cannot have two offsets at the same time.
+        # Never the same one twice at once: it cannot have two offsets.
         self._most_ready = min(self._most_ready, len(self._encoded))
 
     def _stamped(self, offset: int, most: int) -> tuple[list[Buffer], int]:
-        """Only the offsets are new: they are outside the checksum, and a leader stamps them too."""
+        """Stamp new offsets only: they are outside the checksum, and a leader stamps them too."""
         appends: list[Buffer] = []
         records = 0
         for data, places, count in islice(self._again, self._most_ready):
@@ -203,7 +203,7 @@ class Batches:
 
 
 def _records_each(load: Load, pool: Pool) -> int:
-    """How many records make a batch of the wanted size, uncompressed."""
+    """Return how many records make a batch of the wanted size, uncompressed."""
     some = pool.rows[:1000]
     count = len(some)
     whole = len(loops.encode_batches(pool.data, some, array("q", [count]), 0, 0)) - 61

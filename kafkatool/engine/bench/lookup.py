@@ -1,6 +1,6 @@
-"""Look-ups of offsets and times in logs of growing size: a week at 1 MB/s in segments of 1 GB, say.
+"""Measure look-ups of offsets and times in logs of growing size, up to a week at 1 MB/s, say.
 
-The indexes are whole and real. Of the logs only the batches that are looked for, and each one before, are
+The indexes are complete and real. Of the logs, only the batches looked up, and the one before each, are
 written; the rest is a hole, which no look-up reads. So a week of data needs a few hundred megabytes.
 """
 
@@ -19,6 +19,7 @@ from kafkatool.engine.broker.leader_epochs import LeaderEpochs
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.cluster.topic_config import read_config
 from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.whole_files import write_file
 from kafkatool.engine.log.partition_log import Log, LogParts, no_jitter
 from kafkatool.engine.log.reading import offset_for_time, read
 from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, WritableSegment
@@ -34,7 +35,7 @@ _CHUNKS = 10
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """How the log came to be."""
+    """How the log was supposedly written."""
 
     days: float = 7.0
     rate: int = 1_000_000
@@ -65,18 +66,18 @@ class LookupResult:
     segments: int
     log_size: int
     rates: list[float]
-    """Look-ups a second, in each tenth of the run."""
+    """Look-ups per second, in each tenth of the run."""
 
 
 def _batch(number: int, week: Week) -> bytes:
-    """One of 16 KiB; its last record is as large as is needed for that."""
+    """Return a batch of 16 KiB; its last record is padded to that."""
     rows = [
         NewRecord(b"%016x" % (number * RECORDS + at), b"x" * 90, week.time_of(number))
         for at in range(RECORDS)
     ]
     offset = number * RECORDS
     short = BATCH - len(write_batch(rows, base_offset=offset, partition_leader_epoch=0))
-    for size in range(90 + short, 80, -1):  # its length may take another byte
+    for size in range(90 + short, 80, -1):  # its length may need another byte
         rows[-1] = rows[-1]._replace(value=b"x" * size)
         data = write_batch(rows, base_offset=offset, partition_leader_epoch=0)
         if len(data) == BATCH:
@@ -85,7 +86,7 @@ def _batch(number: int, week: Week) -> bytes:
 
 
 class Textbook:
-    """The log, and what is looked for in it."""
+    """The log, and the targets to look up in it."""
 
     def __init__(self, place: BenchPlace, week: Week, seed: int) -> None:
         self._week = week
@@ -93,12 +94,12 @@ class Textbook:
         self._random = random.Random(seed)
         self._config = read_config({}, NEWEST)
         self.steps = sorted({1, *(n for n in (10, 100) if n < week.segments), week.segments})
-        os.mkdir(self._directory)
+        Disk().make_directory(self._directory)
         self._segments = [self._write_segment(number) for number in range(week.segments)]
         self._targets = {step: self._write_targets(step) for step in self.steps}
 
     def _write_segment(self, number: int) -> WritableSegment:
-        """Indexes as a broker writes them: an entry for every batch but the first."""
+        """Write indexes as a broker does: an entry for every batch but the first."""
         week = self._week
         first, count = number * week.batches_each, week.batches_each
         segment = WritableSegment(
@@ -115,27 +116,27 @@ class Textbook:
         times["time"] = week.start_ms + (first + each) * BATCH * 1000 // week.rate
         times["offset"] = each * RECORDS + RECORDS - 1
         for extension, data in ((INDEX, offsets.tobytes()), (TIME_INDEX, times.tobytes())):
-            with open(segment.path(extension), "xb") as file:
-                file.write(data)
-        with open(segment.path(LOG), "xb") as file:
-            file.truncate(count * BATCH)
+            write_file(Disk(), segment.path(extension), data)
+        file = Disk().create(segment.path(LOG))
+        file.truncate(count * BATCH)
+        file.close()
         segment.size = count * BATCH
         segment.accounting.offset_entries = segment.accounting.time_entries = count - 1
         segment.accounting.max_timestamp = week.time_of(first + count - 1)
         return segment
 
     def _write_targets(self, step: int) -> list[int]:
-        """Batches among the first so many segments, each written with the one before it."""
+        """Write target batches in the first `step` segments, each with the batch before it."""
         week = self._week
         chosen = []
         for _ in range(week.lookups):
             segment = self._random.randrange(step)
             inside = self._random.randrange(2, week.batches_each)
             number = segment * week.batches_each + inside
-            with open(self._segments[segment].path(LOG), "r+b") as file:
-                for at in (inside - 1, inside):
-                    file.seek(at * BATCH)
-                    file.write(_batch(number - inside + at, week))
+            file = Disk().open(self._segments[segment].path(LOG))
+            for at in (inside - 1, inside):
+                file.write_at(at * BATCH, _batch(number - inside + at, week))
+            file.close()
             chosen.append(number)
         return chosen
 
@@ -150,7 +151,7 @@ class Textbook:
         )
 
     def measure(self) -> Iterator[LookupResult]:
-        """Offsets and times, cold and warm, at each size."""
+        """Yield results for offsets and times, cold and warm, at each size."""
         for step in self.steps:
             log, size = self._log(step), step * self._week.batches_each * BATCH
             for what in ("offset", "time"):

@@ -1,4 +1,4 @@
-"""Where a benchmark may write: a directory of its own, on a volume with room, beside no broker."""
+"""Choose where a benchmark may write: a directory of its own, on a volume with room and no broker."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ import json
 import os
 import platform
 import re
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkatool.engine.directory.space import find_mount, mount_point
+from kafkatool.engine.files.disk import Disk
+from kafkatool.engine.files.whole_files import Replacement, make_directories, remove_tree
 from kafkatool.errors import Refused
 
 MARKER = ".kafkatool-bench"
 KEPT_FREE = 0.1
-"""Of the volume, always."""
+"""Share of the volume that always stays free."""
 
 
 @dataclass(slots=True)
 class BenchPlace:
-    """A directory that is ours. `made`: it was not there before."""
+    """A directory that is ours. `made`: we created it."""
 
     path: str
     made: bool
 
     def room(self) -> int:
-        """Bytes that may still be written."""
+        """Return the bytes that may still be written."""
         volume = os.statvfs(self.path)
         return int((volume.f_bavail - volume.f_blocks * KEPT_FREE) * volume.f_frsize)
 
     def clean_partitions(self) -> None:
-        """Remove what an earlier run has left."""
+        """Remove what an earlier run left."""
         for name in os.listdir(self.path):
             if name.startswith("bench-"):
                 path = os.path.join(self.path, name)
-                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+                remove_tree(Disk(), path)
 
     def clean(self) -> None:
-        """Remove what was written, and the directory where we made it."""
+        """Remove what was written, and the directory if we created it."""
         self.clean_partitions()
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.path, MARKER))
+            Disk().unlink(os.path.join(self.path, MARKER))
         if self.made:
             with suppress(OSError):
-                os.rmdir(self.path)
+                Disk().remove_directory(self.path)
 
 
 def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
-    """The directory to write to; raises Refused where it holds anything else, or the volume is no place."""
+    """Claim the directory to write to; raise Refused if it holds anything else, or the volume is unfit."""
     path = os.path.abspath(path)
     made = not os.path.isdir(path)
     names = [] if made else os.listdir(path)
     if names and MARKER not in names:
         raise Refused(f"{path}: holds other data ({min(names)}); name an empty directory, or one to be made")
     if made:
-        os.makedirs(path)
+        make_directories(Disk(), path)
     place = BenchPlace(path, made)
     try:
         if not on_live_volume and (holder := live_log_dir(os.stat(path).st_dev)):
@@ -69,15 +70,16 @@ def take(path: str, needed: int, *, on_live_volume: bool) -> BenchPlace:
             )
     except Refused:
         if made:
-            os.rmdir(path)
+            Disk().remove_directory(path)
         raise
-    with open(os.path.join(path, MARKER), "w", encoding="utf-8") as file:
-        file.write("written by a benchmark of kafkatool; everything here may be deleted\n")
+    with Replacement(Disk(), os.path.join(path, MARKER)) as new:
+        new.write(b"written by a benchmark of kafkatool; everything here may be deleted\n")
+        new.commit()
     return place
 
 
 def live_log_dir(device: int, proc: str = "/proc") -> str | None:
-    """A log directory on this device whose lock some process holds, as far as we may see; else None."""
+    """Return a visible log directory on this device whose lock a process holds, or None."""
     try:
         with open(f"{proc}/locks", encoding="ascii") as file:
             locks = re.findall(r"POSIX +\S+ +WRITE (\d+) ([0-9a-f]+):([0-9a-f]+):(\d+)", file.read())
@@ -95,7 +97,7 @@ def live_log_dir(device: int, proc: str = "/proc") -> str | None:
 
 
 def machine(path: str) -> dict[str, object]:
-    """What a result means nothing without."""
+    """Return the facts about the machine without which a result means nothing."""
     import psutil
 
     from kafkatool import __version__
@@ -138,7 +140,7 @@ def _number(path: str) -> int | None:
 
 
 def device_written(device: int) -> int | None:
-    """Bytes that were written to a block device so far, by everybody; None where nobody counts."""
+    """Return the bytes written to a block device so far, by all processes; None if not counted."""
     path = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat"
     with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as file:
         return int(file.read().split()[6]) * 512
@@ -146,7 +148,7 @@ def device_written(device: int) -> int | None:
 
 
 def dirty_memory() -> tuple[int, int]:
-    """Bytes of the page cache that are dirty, and that are being written, of the whole machine."""
+    """Return the machine's bytes of dirty page cache, and of pages being written."""
     found = {"Dirty": 0, "Writeback": 0}
     with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
@@ -157,6 +159,6 @@ def dirty_memory() -> tuple[int, int]:
 
 
 def write_result(path: str, result: dict[str, object]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
+    with Replacement(Disk(), os.path.realpath(path)) as new:
+        new.write(f"{json.dumps(result, indent=1)}\n".encode())
+        new.commit()

@@ -1,9 +1,9 @@
-"""Read a log back over a loopback socket, as consumers have it sent: with and without a copy through us.
+"""Read a log back over a loopback socket as consumers do, with and without a copy through user space.
 
-sendfile       the kernel hands pages of the cache to the socket
-pread          read into our memory, then sent
+sendfile       the kernel sends pages of the cache to the socket
+pread          read into memory, then sent
 mmap           sent from a mapping of the file
-tls            read, encrypted, sent: what a broker with TLS has to do instead of sendfile
+tls            read, encrypted, sent: what a broker with TLS does instead of sendfile
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 _AT_ONCE = 1 << 20
 
-# The group ffdhe2048 of RFC 7919: a certificate would only have to be made, and to be trusted by nobody.
+# The group ffdhe2048 of RFC 7919, to do without a certificate that nobody would check.
 _GROUP = """-----BEGIN DH PARAMETERS-----
 MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
 +8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
@@ -58,7 +58,7 @@ class ReadResult:
 
 
 def read_back(paths: list[str], rounds: int, ways: tuple[str, ...] = WAYS) -> Iterator[ReadResult]:
-    """Every way, cold and warm, in turns, so that a disturbance hits all of them."""
+    """Yield every way, cold and warm, in turns, so that a disturbance affects all of them."""
     for _ in range(rounds):
         for way in ways:
             for is_cold in (True, False):
@@ -66,7 +66,7 @@ def read_back(paths: list[str], rounds: int, ways: tuple[str, ...] = WAYS) -> It
 
 
 def forget(paths: list[str]) -> None:
-    """Write these files out and have their pages forgotten."""
+    """Write these files out and drop their pages."""
     for path in paths:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -96,11 +96,11 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-# --- who receives -------------------------------------------------------------------------------------
+# --- the receiver -------------------------------------------------------------------------------------
 
 
 class _Receiver:
-    """A process that takes everything and throws it away; the block gets our end of the connection."""
+    """Run a process that reads and discards everything; the block gets our end of the connection."""
 
     def __init__(self, way: str) -> None:
         self._is_tls = way == "tls"
@@ -147,7 +147,7 @@ def _tls(side: int) -> ssl.SSLContext:
     return context
 
 
-# --- how it is sent -----------------------------------------------------------------------------------
+# --- the senders --------------------------------------------------------------------------------------
 
 
 def _sendfile(path: str, connection: socket.socket) -> int:

@@ -1,13 +1,13 @@
-"""What a broker does with an offset checkpoint that it cannot read: seen on releases 3.9 and 4.3.
+"""What a broker does with an unreadable offset checkpoint, as seen on releases 3.9 and 4.3.
 
-    wrong in it           version, count, number of fields        a number in a line, or a count below 0
+    what is wrong         version, count, number of fields        a number in a line, or a count below 0
     recovery points       the log directory goes offline          all logs are scanned from their start
     log start offsets     the same                                logs start at their first segment
     high watermarks       the same, when it begins to lead        the broker runs, and leads no partition
     cleaner offsets       the same, when it begins to clean       the cleaner stops, nothing is compacted
 
-A node whose metadata log is in a directory that goes offline stops, and so does one that has no other. What
-lies in other directories it leads as far as it comes before the first high watermark that it cannot read.
+A node whose metadata log is in a directory that goes offline stops, and so does one that has no other. Of
+other directories it leads the partitions it reaches before the first high watermark that it cannot read.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from kafkatool.format.state.checkpoint import VERSION
 
 
 class Effect(StrEnum):
-    """How far a start comes."""
+    """How far a start gets."""
 
     REFUSE = "refuse"
     """The broker does not start."""
     LEADERLESS = "leaderless"
-    """It starts, and leads no partition of the directory, and few others: it serves nothing."""
+    """It starts, but leads no partition of the directory, and few others: it serves nothing."""
     OFFLINE = "offline"
-    """The log directory is left out."""
+    """The broker starts without the log directory."""
     NOTE = "note"
-    """It starts, and something is not as it should be."""
+    """It starts, but something is wrong."""
 
 
 class Consequence(NamedTuple):
@@ -50,14 +50,14 @@ CHECKPOINTS = tuple(_UNREADABLE_NUMBER)
 
 
 def consequence_of(kind: kinds.FileKind, raw: bytes) -> Consequence:
-    """What comes of a checkpoint of this kind whose content is known to be malformed."""
+    """Return what happens with a checkpoint of this kind whose content is malformed."""
     return _UNREADABLE_NUMBER[kind] if is_only_a_number_wrong(raw) else OFFLINE
 
 
 def is_only_a_number_wrong(raw: bytes, fields: int = 3) -> bool:
-    """Whether the reading ends at one of the two numbers in a line, or at a count below 0.
+    """Return whether reading stops at one of the two numbers in a line, or at a count below 0.
 
-    False where it ends before, at a version, a count or a line that is none.
+    False if it stops earlier, at a malformed version, count or line.
     """
     try:
         lines = [line for _at, line in utf8_lines(raw, "checkpoint")]

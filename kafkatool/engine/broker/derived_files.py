@@ -1,6 +1,6 @@
-"""Walk one segment and say what its side files should hold: indexes, aborted transactions, producers.
+"""Walk one segment and derive its side files: indexes, aborted transactions, producer state.
 
-It goes on behind damage, as far as good batches are found; `recovery.py` stops where a broker does.
+The walk continues after damage as far as it finds good batches; `segment_recovery.py` stops as a broker does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_LIMIT = 1 << 40
 
 @dataclass(slots=True)
 class Indexed:
-    """What a walk of one segment found out."""
+    """What a walk of one segment derived."""
 
     base_offset: int
     size: int
@@ -48,12 +48,12 @@ class Indexed:
 
 
 class Claims:
-    """The entries of two index files, held against the log while it is walked.
+    """The entries of two index files, compared with the log as it is walked.
 
-    A broker that was restarted begins to count anew, so right entries need not be those of one walk. An
-    offset entry is right where a batch begins at its position, all before it lies below its offset, and the
-    batch not above; offsets rise, and none lies behind the log. A time entry is right where its time is the
-    greatest so far and its offset that batch's last.
+    A restarted broker restarts its byte count, so correct entries need not be those of a single walk. An
+    offset entry is correct if a batch begins at its position, everything before it lies below its offset, and
+    the batch does not begin above it; offsets rise, and none is past the end of the log. A time entry is
+    correct if its time is the greatest so far and its offset that batch's last.
     """
 
     def __init__(self, base_offset: int, offsets: bytes, times: bytes) -> None:
@@ -67,7 +67,7 @@ class Claims:
     def see(
         self, position: int, first_offset: int, last_offset: int, timestamp: int, is_latest: bool
     ) -> None:
-        """A good batch; `is_latest`: its time is above all before it."""
+        """Check a good batch; `is_latest`: its timestamp is above all before it."""
         if self._offset_at < len(self._offsets):
             entry = offset_index.read_entry(self._offsets, self._offset_at)
             if entry.position <= position:
@@ -82,7 +82,7 @@ class Claims:
         self._last_offset = last_offset
 
     def see_run(self, run: RunColumns) -> None:
-        """Many good batches."""
+        """Check many good batches."""
         from kafkatool.engine.broker.run_accounting import offsets_that_hold, times_that_hold
 
         offsets = memoryview(self._offsets)[self._offset_at :]
@@ -96,7 +96,7 @@ class Claims:
         self._last_offset = int(run.last_offset[-1])
 
     def end(self) -> None:
-        """The log is over: what was not met is not in it."""
+        """Finish at the end of the log: entries that were not matched are wrong."""
         are_met = self._offset_at == len(self._offsets)
         if self._offsets:
             last = offset_index.read_entry(self._offsets, len(self._offsets) - offset_index.ENTRY_SIZE)
@@ -106,7 +106,7 @@ class Claims:
 
 
 def _rises(entries: bytes) -> bool:
-    """Whether the offsets of an index rise from entry to entry."""
+    """Return whether the offsets of an index rise from entry to entry."""
     count = len(entries) // offset_index.ENTRY_SIZE
     offsets, positions = array("q", bytes(8 * count)), array("q", bytes(8 * count))
     loops.index_columns(entries, False, offsets, positions)
@@ -120,9 +120,9 @@ def index_segment(
     states: ProducerStates | None = None,
     claims: Claims | None = None,
 ) -> Indexed:
-    """The indexes of a segment from all its good batches; see `damage` for what lies between.
+    """Derive the indexes of a segment from all its good batches; `damage` has what lies between.
 
-    `states` holds the producers at the base; it is replayed up to the first damage.
+    `states` has the producers at the base offset; it is replayed up to the first damage.
     """
     found = _empty(source, base_offset)
     walk = _IndexWalk(found, IndexAccounting(base_offset, interval, _NO_LIMIT), states, claims)
@@ -133,7 +133,7 @@ def index_segment(
 
 
 class _IndexWalk:
-    """One walk over a segment: what is plain in runs, the rest batch by batch."""
+    """One walk over a segment: plain batches in runs, the others one by one."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _IndexWalk:
                 self.found.damage.append(item)
             elif item.is_valid:
                 self._take(item)
-        with suppress(InvalidOffset):  # offsets went back, which is among the damage
+        with suppress(InvalidOffset):  # offsets went backwards, which is in the damage
             if (closing := self.accounting.close()) is not None:
                 self.found.time_entries += time_index.write_entry(closing)
 
@@ -178,7 +178,7 @@ class _IndexWalk:
                 self._replay(batch, self.states)
 
     def _take(self, batch: Batch) -> None:
-        """A single good batch."""
+        """Take a single good batch."""
         position, header, found, accounting = batch.position, batch.header, self.found, self.accounting
         first = header.base_offset
         last, time = header.last_offset, header.max_timestamp
@@ -202,10 +202,10 @@ class _IndexWalk:
             self._replay(batch, self.states)
 
     def _replay(self, batch: Batch, states: ProducerStates) -> None:
-        """Count a batch for its producer; damage where no broker could have written it so."""
+        """Replay a batch for its producer; add damage if no broker could have written it."""
         header = batch.header
         if self.found.damage:
-            return  # what came before is not known any more
+            return  # producer state is unknown after damage
         if header.producer_id < 0:
             states.end_offset = header.last_offset + 1
             return

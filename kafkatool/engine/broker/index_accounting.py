@@ -1,15 +1,15 @@
-"""Which index entries the batches of a segment get: the broker's bookkeeping, without its files.
+"""Decide which index entries the batches of a segment get: the broker's accounting, without its files.
 
     position  0        300      600      900      1200
     batch     | first  | second | third  | fourth |      interval 500
-    entry                        ^                       behind more than 500 bytes, for the third
+    entry                        ^                       after more than 500 bytes, for the third
 
-An entry is due when more than `index.interval.bytes` came since the last one, the current batch not counted;
-so a segment's first batch never gets one. It names the *last* offset of the batch and the batch's position.
-The time index follows: at the same moments, if the largest timestamp has grown, and once more when the
-segment is closed. Since 3.9.1 and 4.0.1 each batch is looked at; before, each append.
+An entry is due once more than `index.interval.bytes` were appended since the last one, the current batch not
+counted; so a segment's first batch never gets one. It has the *last* offset of the batch and its position.
+The time index gets an entry at the same moments, if the largest timestamp has grown, and once more when the
+segment is closed. Since 3.9.1 and 4.0.1 this is checked per batch; before, per append.
 
-`append` and the broker's recovery come to the same entries, because both begin at the segment's start.
+Appending and a broker's recovery give the same entries, because both begin at the segment's start.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from kafkatool.format.time_index import TimeEntry
 
 
 class InvalidOffset(KafkatoolError):
-    """An entry would not lie above the one before it: the offsets in the log do not rise."""
+    """An entry would not be above the one before it: the offsets in the log do not rise."""
 
 
 class IndexFull(KafkatoolError):
-    """There is no room for an entry that is due."""
+    """An entry is due, but there is no room."""
 
 
 class NewEntries(NamedTuple):
-    """What one batch adds; None where it adds nothing."""
+    """The entries added for one batch; None for no entry."""
 
     offset: OffsetEntry | None
     time: TimeEntry | None
@@ -43,10 +43,10 @@ NO_ENTRIES = NewEntries(None, None)
 
 
 class IndexAccounting(loops.IndexCounts):
-    """The two indexes of one segment while batches are added to it.
+    """The accounting of one segment's two indexes while batches are added.
 
-    `max_timestamp` is the largest of the segment, `max_timestamp_offset` the last offset of the first batch
-    that had it; `last_time` and `last_time_offset` are those of the last time entry.
+    `max_timestamp` is the largest in the segment, `max_timestamp_offset` the last offset of the first batch
+    with it; `last_time` and `last_time_offset` are those of the last time entry.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class IndexAccounting(loops.IndexCounts):
             max_index_bytes // offset_index.ENTRY_SIZE,
             max_index_bytes // time_index.ENTRY_SIZE,
         )
-        # A broker fails; an index with fewer entries is as good.
+        # A broker fails there; an index with fewer entries works as well.
         self.skips_when_full = skips_when_full
 
     @property
@@ -67,7 +67,7 @@ class IndexAccounting(loops.IndexCounts):
 
     @property
     def time_index_is_full(self) -> bool:
-        """One slot stays free for the entry that closes the segment."""
+        """Whether only one slot is free: it is kept for the entry that closes the segment."""
         return self.time_entries >= self.max_time_entries - 1
 
     @property
@@ -75,22 +75,22 @@ class IndexAccounting(loops.IndexCounts):
         return self.offset_index_is_full or self.time_index_is_full
 
     def has_room_for(self, count: int, last_offset: int) -> bool:
-        """Whether so many batches fit in any case, should each of them get its entries."""
+        """Return whether so many batches fit for certain, even if each gets entries."""
         room = min(
             self.max_offset_entries - self.offset_entries, self.max_time_entries - 1 - self.time_entries
         )
         return count < room and self.can_hold(last_offset)
 
     def can_hold(self, offset: int) -> bool:
-        """Whether an offset can be told relative to the base."""
+        """Return whether an offset can be stored relative to the base offset."""
         return 0 <= offset - self.base_offset <= MAX_INT32
 
     def is_due(self) -> bool:
-        """Whether the next batch gets an entry."""
+        """Return whether the next batch gets an entry."""
         return self.bytes_since_entry > self.interval_bytes
 
     def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> NewEntries:
-        """Count one batch; raise IndexFull or InvalidOffset, with nothing changed, as the broker would."""
+        """Count one batch; raise IndexFull or InvalidOffset, changing nothing, where a broker would."""
         added = NO_ENTRIES
         if max_timestamp > self.max_timestamp:
             latest = (max_timestamp, last_offset)
@@ -104,7 +104,7 @@ class IndexAccounting(loops.IndexCounts):
         return added
 
     def close(self) -> TimeEntry | None:
-        """The last time entry, if it is not there yet."""
+        """Return the final time entry, unless it is there already."""
         return self._time_entry((self.max_timestamp, self.max_timestamp_offset))
 
     def _entries(self, position: int, last_offset: int, latest: tuple[int, int]) -> NewEntries:

@@ -1,6 +1,6 @@
-"""Which leader wrote which offsets: the start offset of every leader epoch, in memory.
+"""The start offset of every leader epoch of a log, in memory.
 
-Entries rise in both numbers. The file beside the log, `leader-epoch-checkpoint`, is written by the log.
+Epochs and offsets both rise. The log itself writes the file beside it, `leader-epoch-checkpoint`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ UNDEFINED = -1
 
 
 class EpochEnd(NamedTuple):
-    """An epoch and the offset behind its last record."""
+    """An epoch and the offset after its last record."""
 
     epoch: int
     end_offset: int
 
 
 class LeaderEpochs:
-    """The epochs of one log. Methods that change them say whether they did."""
+    """The leader epochs of one log. Methods that change them return whether they did."""
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self._starts = {entry.epoch: entry.start_offset for entry in entries}
@@ -36,7 +36,7 @@ class LeaderEpochs:
         return None if (epoch := self.latest_epoch) is None else EpochStart(epoch, self._starts[epoch])
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Let an epoch begin; entries at the end that contradict it go."""
+        """Begin an epoch; entries at the end that contradict it are removed."""
         latest = self.latest
         if latest is not None and latest.epoch == epoch and start_offset >= latest.start_offset:
             return False
@@ -46,13 +46,13 @@ class LeaderEpochs:
         return True
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget the epochs that begin at or behind the end of the log."""
+        """Remove the epochs that begin at or after the end of the log."""
         return self._drop_from_end(lambda entry: entry.start_offset >= end_offset)
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget the epochs before the start of the log; the one that reaches into it begins there."""
+        """Remove the epochs before the start of the log; the one that reaches into it begins there."""
         gone = [entry for entry in self.entries if entry.start_offset <= start_offset]
-        # Kafka stops at the first entry to be kept, and in a sorted list that is the same.
+        # Kafka stops at the first entry to keep; in a sorted list that is the same.
         for entry in gone:
             del self._starts[entry.epoch]
         if gone:
@@ -66,7 +66,7 @@ class LeaderEpochs:
         return had_any
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
-        """Where an epoch ends, or the last one before it; None where nothing can be said."""
+        """Return where an epoch, or the last one before it, ends; None if unknown."""
         latest = self.latest
         if epoch == UNDEFINED or latest is None or epoch > latest.epoch:
             return None
@@ -77,7 +77,7 @@ class LeaderEpochs:
         return EpochEnd(floor, self._starts[following])
 
     def epoch_at(self, offset: int) -> int | None:
-        """The epoch that wrote an offset, or None below the first entry."""
+        """Return the epoch in which an offset was written; None below the first entry."""
         reached = [entry.epoch for entry in self.entries if entry.start_offset <= offset]
         return reached[-1] if reached else None
 

@@ -1,8 +1,8 @@
-"""Whose log directories are these: what `meta.properties` and the partitions of one broker must agree on.
+"""Check who owns log directories: what `meta.properties` and the partitions of one broker must agree on.
 
-A KRaft node refuses to start where one of its directories has no owner, another one than the rest, or an id
-that another has too. A file that it cannot read costs it the directory, and the start where the metadata log
-is in it. Without KRaft a missing or bare file is nothing wrong.
+A KRaft node refuses to start if one of its directories has no owner, another owner than the rest, or another
+directory's id. If it cannot read the file, it loses that directory, and does not start if the metadata log is
+in it. Without KRaft a missing or empty file is fine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RESERVED_IDS = 100
 
 
 class OwnerProblem(NamedTuple):
-    """Something wrong with a directory of a broker; `path` is the file or directory to look at."""
+    """A problem with a broker's directory; `path` is the file or directory to look at."""
 
     log_dir: str
     path: str
@@ -39,7 +39,7 @@ def holds_metadata(log_dir: LogDir) -> bool:
 
 
 def is_reserved_id(directory_id: str) -> bool:
-    """Whether a directory id stands for "none yet", "lost" or the like."""
+    """Return whether a directory id is reserved for "none yet", "lost" or the like."""
     raw = parse_uuid(directory_id)
     return raw is not None and int.from_bytes(raw, "big") < _RESERVED_IDS
 
@@ -47,7 +47,7 @@ def is_reserved_id(directory_id: str) -> bool:
 def owner_problems(
     log_dirs: Sequence[LogDir], guest: Guest, node_id: int | None = None
 ) -> Iterator[OwnerProblem]:
-    """What is wrong with the owners of all log directories of one broker; `node_id` as it is configured."""
+    """Yield owner problems of all log directories of one broker; `node_id` is the configured one."""
     is_kraft = any(holds_metadata(one) or (one.meta is not None and one.meta.version > 0) for one in log_dirs)
     known: list[tuple[LogDir, MetaProperties]] = []
     for log_dir in log_dirs:
@@ -64,7 +64,7 @@ def owner_problems(
 
 
 def owner_file_problem(log_dir: LogDir, guest: Guest, *, is_kraft: bool) -> OwnerProblem | None:
-    """Why a broker cannot take a directory for its own, by its meta.properties alone."""
+    """Return why a broker cannot use a directory, judging by its meta.properties alone."""
     path = os.path.join(log_dir.path, kinds.META_PROPERTIES.name)
     try:
         meta = read_meta_properties(read_whole_file(path, guest))
@@ -72,7 +72,7 @@ def owner_file_problem(log_dir: LogDir, guest: Guest, *, is_kraft: bool) -> Owne
         text = "is missing: a KRaft node does not start without it"
         if holds_metadata(log_dir):
             text += ", and formatted anew a controller may count as another voter"
-        # Where nothing of a broker's own is beside the partitions, they are copies, not a log directory.
+        # Without any file of a broker's own these are copies of partitions, not a log directory.
         is_wanted = is_kraft and bool(log_dir.files)
         return OwnerProblem(log_dir.path, path, Effect.REFUSE, text) if is_wanted else None
     except FormatError as error:
@@ -114,7 +114,7 @@ def _disagreements(
 
 
 def same_directory_ids(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
-    """Directories with the id of another one: a copy that was left under another name."""
+    """Yield directories with the id of another one: copies left under another name."""
     ids: dict[str, str] = {}
     for log_dir in log_dirs:
         if log_dir.meta is None or log_dir.meta.directory_id is None:
@@ -127,7 +127,7 @@ def same_directory_ids(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
 
 
 def same_partitions(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
-    """Partitions that several directories of a broker hold; a copy on its way (-future) is no second one."""
+    """Yield partitions in several directories of a broker; a future replica (-future) is no second copy."""
     copies: dict[tuple[str, int, PartitionState], list[tuple[LogDir, Partition]]] = defaultdict(list)
     for log_dir in log_dirs:
         for one in log_dir.partitions:

@@ -1,11 +1,11 @@
-"""What a log knows of its producers: sequences, epochs, open and aborted transactions.
+"""The producer state of a log: sequences, epochs, open and aborted transactions.
 
     states = ProducerStates()
-    update = states.prepare(batches, Origin.CLIENT)     judged, nothing changed yet
+    update = states.prepare(batches, Origin.CLIENT)     checked, nothing changed yet
     for aborted in states.apply(update): ...            entries for the transaction index
 
-A snapshot holds each producer's last batch; in memory the last five are kept, to tell a batch that was sent
-again from one that is out of order.
+A snapshot holds each producer's last batch; in memory the last five are kept, to tell a duplicate batch from
+one that is out of order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_EXPIRATION_MS = 86_400_000
 
 
 class AppendOrigin(Enum):
-    """Who hands in a batch. What was checked by a leader is taken from it without being asked again."""
+    """Who appends a batch. A follower takes what its leader has checked without checking again."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -44,7 +44,7 @@ class AppendOrigin(Enum):
 
 
 class EndMarker(NamedTuple):
-    """The one record of a batch that ends a transaction."""
+    """The only record of a batch that ends a transaction."""
 
     is_abort: bool
     coordinator_epoch: int
@@ -52,14 +52,14 @@ class EndMarker(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """What producer state needs of a batch: its header, and the marker of a control batch that has one."""
+    """What producer state needs of a batch: its header, and the marker in a control batch."""
 
     header: Header
     marker: EndMarker | None = None
 
 
 class SentBatch(NamedTuple):
-    """A batch that is remembered, to know it again."""
+    """A recent batch, kept to detect duplicates."""
 
     last_sequence: int
     last_offset: int
@@ -77,7 +77,7 @@ class SentBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Producer:
-    """One producer id."""
+    """The state of one producer id."""
 
     producer_id: int
     epoch: int = NO_EPOCH
@@ -91,7 +91,7 @@ class Producer:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def enter_epoch(self, epoch: int) -> None:
-        """Another epoch numbers its batches anew."""
+        """Enter an epoch; a new one numbers its batches from the start."""
         if epoch != self.epoch:
             self.batches.clear()
             self.epoch = epoch
@@ -102,7 +102,7 @@ class Producer:
         self.last_timestamp_ms = batch.timestamp_ms
 
     def row(self) -> ProducerState:
-        """As a snapshot keeps it."""
+        """Return the entry for a snapshot."""
         last = self.batches[-1] if self.batches else SentBatch(NO_SEQUENCE, -1, 0, NO_TIMESTAMP)
         return ProducerState(
             self.producer_id,
@@ -125,7 +125,7 @@ class CompletedTxn(NamedTuple):
 
 @dataclass(slots=True)
 class Update:
-    """What an append would change; `duplicate` is set instead where it was written before."""
+    """What an append would change; `duplicate` is set instead if it was appended before."""
 
     producers: dict[int, ProducerUpdate] = field(default_factory=dict)
     completed: list[CompletedTxn] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Update:
 
 
 class ProducerUpdate:
-    """One producer's part of an append, judged against what is known of it."""
+    """One producer's part of an append, checked against its known state."""
 
     def __init__(self, known: Producer, origin: AppendOrigin, transaction_version: int) -> None:
         self._known = known
@@ -149,7 +149,7 @@ class ProducerUpdate:
         self.started: list[int] = []
 
     def add(self, batch: StateBatch) -> CompletedTxn | None:
-        """Count a batch; raise LogRefusal if this producer must not write it."""
+        """Add a batch; raise LogRefusal if this producer must not write it."""
         header = batch.header
         if header.is_control:
             return None if batch.marker is None else self._end(header, batch.marker)
@@ -170,7 +170,7 @@ class ProducerUpdate:
 
     def _end(self, header: Header, marker: EndMarker) -> CompletedTxn | None:
         offset = header.base_offset
-        # A follower is not told the version: its leader has asked already.
+        # A follower does not know the version: its leader has checked.
         strict = self._origin is not AppendOrigin.REPLICATION and self._transaction_version >= 2
         self._check_epoch(header.producer_epoch, offset, strict=strict)
         if (
@@ -193,7 +193,7 @@ class ProducerUpdate:
         if epoch > current or (epoch == current and not strict):
             return
         if epoch == current and (self.new.txn_first_offset is None or epoch == MAX_EPOCH):
-            return  # a marker that is written again
+            return  # the marker is written again
         if self._origin is not AppendOrigin.REPLICATION:
             raise InvalidProducerEpoch(
                 f"epoch {epoch} of producer {self.new.producer_id} at offset {offset} is not above {current}"
@@ -210,7 +210,7 @@ class ProducerUpdate:
                 )
             return
         if self._known.epoch == NO_EPOCH:
-            return  # nothing is known of it: any sequence may be the next
+            return  # producer unknown: any sequence may be the next
         last = self._last_sequence(header)
         if first != last + 1 and not (first == 0 and last == MAX_INT32):
             raise OutOfOrderSequence(
@@ -224,7 +224,7 @@ class ProducerUpdate:
 
 
 class ProducerStates:
-    """All producers of one log, up to `end_offset`."""
+    """The state of all producers of one log, up to `end_offset`."""
 
     def __init__(self, *, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
         self.expiration_ms = expiration_ms
@@ -237,7 +237,7 @@ class ProducerStates:
     def prepare(
         self, batches: Iterable[StateBatch], origin: AppendOrigin, transaction_version: int = 0
     ) -> Update:
-        """Judge the batches of one append; raise LogRefusal, changing nothing, if one may not be written."""
+        """Check the batches of one append; raise LogRefusal, changing nothing, if one must not be written."""
         update = Update()
         for batch in batches:
             producer_id = batch.header.producer_id
@@ -255,7 +255,7 @@ class ProducerStates:
         return update
 
     def apply(self, update: Update) -> Iterator[AbortedTxn]:
-        """Take over what was prepared; yield the aborted transactions, for the index."""
+        """Apply what was prepared; yield aborted transactions, for the index."""
         for producer_id, part in update.producers.items():
             self._merge(producer_id, part.new)
             for first in part.started:
@@ -267,13 +267,13 @@ class ProducerStates:
             self._unreplicated[completed.first_offset] = completed.last_offset
 
     def replay(self, batch: StateBatch) -> list[AbortedTxn]:
-        """Count a batch that is in the log already."""
+        """Count a batch that is already in the log."""
         aborted = list(self.apply(self.prepare([batch], AppendOrigin.REPLICATION)))
         self.end_offset = batch.header.last_offset + 1
         return aborted
 
     def known(self, producer_id: int) -> Producer:
-        """A producer of this log; one that was not is from now on."""
+        """Return the producer's state, created if it is new."""
         if producer_id not in self.producers:
             self._put(Producer(producer_id))
         return self.producers[producer_id]
@@ -299,10 +299,10 @@ class ProducerStates:
         stable = min(others, default=txn.last_offset + 1)
         return AbortedTxn(CURRENT_VERSION, txn.producer_id, txn.first_offset, txn.last_offset, stable)
 
-    # --- what readers ask -----------------------------------------------------------------------------
+    # --- what readers need ----------------------------------------------------------------------------
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The first offset of a transaction that is open, or whose end is not yet replicated."""
+        """Return the first offset of a transaction that is open, or whose marker is not replicated yet."""
         for first, last in list(self._unreplicated.items()):
             if last < high_watermark:
                 del self._unreplicated[first]
@@ -310,13 +310,13 @@ class ProducerStates:
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """First offset -> producer id."""
+        """Map of first offset to producer id."""
         return dict(sorted(self._open.items()))
 
     # --- time and snapshots ---------------------------------------------------------------------------
 
     def expire(self, now_ms: int) -> None:
-        """Forget producers that were idle for too long; by their batches' timestamps, as the broker does."""
+        """Remove producers idle for too long, judging by their batches' timestamps as a broker does."""
         for producer_id in [
             known.producer_id for known in self.producers.values() if self._expired(known, now_ms)
         ]:
@@ -333,7 +333,7 @@ class ProducerStates:
         self.end_offset = end_offset
 
     def load(self, rows: Iterable[ProducerState], end_offset: int, now_ms: int | None) -> None:
-        """Begin with a snapshot; with `now_ms` those that expired meanwhile are left out."""
+        """Load a snapshot; with `now_ms`, expired producers are left out."""
         self.clear(end_offset)
         for row in rows:
             producer = _producer(row)
@@ -344,7 +344,7 @@ class ProducerStates:
                 self._open[producer.txn_first_offset] = producer.producer_id
 
     def rows(self) -> list[ProducerState]:
-        """What a snapshot holds, in the order of Java's hash map, in which a broker writes it."""
+        """Return the entries of a snapshot, in the order of Java's hash map, as a broker writes them."""
 
         def bucket(producer: Producer) -> int:
             folded = (producer.producer_id ^ producer.producer_id >> 32) & 0xFFFFFFFF
@@ -379,7 +379,7 @@ def _producer(row: ProducerState) -> Producer:
 
 
 def read_marker(header: Header, data: bytes | memoryview) -> EndMarker | None:
-    """The marker in a whole control batch, or None where it is empty or no end of a transaction.
+    """Return the marker in a whole control batch; None if it is empty or does not end a transaction.
 
     Raises FormatError for a record that cannot be read.
     """
@@ -395,7 +395,7 @@ def read_marker(header: Header, data: bytes | memoryview) -> EndMarker | None:
 
 
 def state_batch(header: Header, data: bytes | memoryview) -> StateBatch:
-    """A batch as producer state sees it; raise FormatError for a marker that cannot be read."""
+    """Return what producer state needs of a batch; raise FormatError for a marker that cannot be read."""
     if not header.is_control or header.producer_id < 0:
         return StateBatch(header)
     marker = read_marker(header, data)

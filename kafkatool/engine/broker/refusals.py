@@ -1,4 +1,4 @@
-"""Why a log does not take a batch or give an answer, by the names of Kafka's error codes."""
+"""The errors of a log that refuses a batch or a read, named after Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kafkatool.errors import KafkatoolError
 
 
 class LogRefusal(KafkatoolError):
-    """The log is as it was before; the text says why."""
+    """The log is unchanged; the text says why it refused."""
 
 
 class CorruptMessage(LogRefusal):
@@ -30,7 +30,7 @@ class InvalidTimestamp(LogRefusal):
 
 
 class UnexpectedOffset(LogRefusal):
-    """A follower's batch begins below the end of the log."""
+    """A follower's batch begins below the log end offset."""
 
 
 class OffsetsOutOfOrder(LogRefusal):
@@ -38,15 +38,15 @@ class OffsetsOutOfOrder(LogRefusal):
 
 
 class OutOfOrderSequence(LogRefusal):
-    """A producer's sequence numbers do not go on where they ended."""
+    """A producer's sequence numbers do not continue from the last."""
 
 
 class InvalidProducerEpoch(LogRefusal):
-    """A producer that was replaced by a newer one still writes."""
+    """A producer replaced by a newer instance still writes."""
 
 
 class CoordinatorFenced(LogRefusal):
-    """A transaction coordinator that was replaced still writes."""
+    """A replaced transaction coordinator still writes."""
 
 
 class InvalidTxnState(LogRefusal):

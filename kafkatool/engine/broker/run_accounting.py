@@ -1,7 +1,7 @@
-"""What a run of good batches does to a segment's indexes and producers, all at once.
+"""Apply a run of good batches to a segment's indexes and producers, all at once.
 
 The rules are those of `IndexAccounting.add`, `Claims.see` and `ProducerStates.replay`, which take one batch
-after another; here they are asked of whole columns. A run that is not as plain as they need is left to them.
+after another; here they work on whole columns. Runs that are not plain enough are left to those.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 
 class RunColumns(NamedTuple):
-    """The columns of a run, and which of its batches have a later time than all before them."""
+    """The columns of a run, and the batches with a later timestamp than all before them."""
 
     batches: BatchColumns
     last_offset: Column
@@ -39,7 +39,7 @@ class RunColumns(NamedTuple):
 
 
 def read_run(run: BatchRun, accounting: IndexAccounting) -> RunColumns | None:
-    """None where the batches have to be looked at one by one."""
+    """Read the columns of a run; None if its batches need to be checked one by one."""
     batches = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
     last, end = batches.last_offset, run.position + run.end - run.start
     floor = accounting.last_indexed_offset + 1 if accounting.offset_entries else accounting.base_offset
@@ -47,7 +47,7 @@ def read_run(run: BatchRun, accounting: IndexAccounting) -> RunColumns | None:
         return None
     newest = accounting.max_timestamp_offset
     if newest > last[0] or (accounting.time_entries and newest < accounting.last_time_offset):
-        return None  # offsets have gone back: a time entry may be refused
+        return None  # offsets went backwards: a time entry may be refused
     room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
     if max(accounting.offset_entries, accounting.time_entries) + len(last) >= room:
         return None
@@ -56,7 +56,7 @@ def read_run(run: BatchRun, accounting: IndexAccounting) -> RunColumns | None:
 
 
 def _behind(first: int, column: Column) -> Column:
-    """For each batch what the one before it has."""
+    """Return, for each batch, the value of the batch before it."""
     found = np.empty_like(column)
     found[0], found[1:] = first, column[:-1]
     return found
@@ -66,7 +66,7 @@ def _behind(first: int, column: Column) -> Column:
 
 
 def add_run(run: RunColumns, accounting: IndexAccounting) -> tuple[bytes, bytes]:
-    """Count the batches; returns the entries that they add to the two indexes."""
+    """Count the batches; return the entries that they add to the two indexes."""
     due = _due(run, accounting)
     times = _time_entries(run, due, accounting)
     if len(run.latest):
@@ -84,11 +84,11 @@ def add_run(run: RunColumns, accounting: IndexAccounting) -> tuple[bytes, bytes]
 
 
 def _due(run: RunColumns, accounting: IndexAccounting) -> NDArray[np.int64]:
-    """Which batches get an entry: those behind more than an interval since the last one."""
+    """Return which batches get an entry: those after more than an interval since the last one."""
     positions, interval = run.batches.position, accounting.interval_bytes
     since = int(positions[0]) - accounting.bytes_since_entry
     first = int(np.searchsorted(positions, since + interval, side="right"))
-    if (np.diff(positions[first:]) > interval).all():  # as of large batches: then it is every one
+    if (np.diff(positions[first:]) > interval).all():  # usual for large batches: then every one is due
         due = np.arange(first, len(positions))
     else:
         due = np.array(_one_an_interval(positions.tolist(), first, interval))
@@ -105,7 +105,7 @@ def _one_an_interval(positions: list[int], first: int, interval: int) -> list[in
 
 
 def _time_entries(run: RunColumns, due: NDArray[np.int64], accounting: IndexAccounting) -> bytes:
-    """At each entry of the offset index the greatest time so far, where it has grown."""
+    """Return a time entry for each offset entry where the greatest time so far has grown."""
     known = np.searchsorted(run.latest, due, side="right")
     times = np.append(accounting.max_timestamp, run.batches.max_timestamp[run.latest])[known]
     offsets = np.append(accounting.max_timestamp_offset, run.last_offset[run.latest])[known]
@@ -124,9 +124,9 @@ def _time_entries(run: RunColumns, due: NDArray[np.int64], accounting: IndexAcco
 
 
 def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, last_offset: int) -> int | None:
-    """How many of the entries in front belong to batches of this run; None if one of them is wrong.
+    """Return how many of the first entries belong to batches of this run; None if one is wrong.
 
-    `last_offset` is that of the batch before the run.
+    `last_offset` is the last before the run.
     """
     if not entries:
         return 0
@@ -145,7 +145,7 @@ def offsets_that_hold(run: RunColumns, entries: memoryview, base_offset: int, la
 
 
 def times_that_hold(run: RunColumns, entries: memoryview, base_offset: int) -> int:
-    """How many of the entries in front are the greatest times of this run, each at its offset."""
+    """Return how many of the first entries are the greatest times of this run, each at its offset."""
     if not entries:
         return 0
     claims = np.frombuffer(entries[: (len(run.latest) + 1) * time_index.ENTRY_SIZE], _TIME_ENTRY)
@@ -164,7 +164,7 @@ def times_that_hold(run: RunColumns, entries: memoryview, base_offset: int) -> i
 
 
 def replay_run(run: RunColumns, states: ProducerStates) -> bool:
-    """Count the batches for their producers; False, with nothing changed, where they must go one by one."""
+    """Replay the batches for their producers; False, changing nothing, if they must go one by one."""
     batches = run.batches
     rows = np.flatnonzero(batches.producer_id >= 0)
     if len(rows):
@@ -181,7 +181,7 @@ def replay_run(run: RunColumns, states: ProducerStates) -> bool:
 
 
 def _is_plain(run: RunColumns, producer_id: int, states: ProducerStates) -> bool:
-    """Whether a producer stays in one epoch and is in no transaction."""
+    """Return whether a producer stays in one epoch and outside transactions."""
     known = states.producers.get(producer_id)
     epochs = run.batches.producer_epoch[run.batches.producer_id == producer_id]
     return bool((epochs == epochs[0]).all()) and (known is None or known.txn_first_offset is None)

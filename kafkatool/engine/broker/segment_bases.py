@@ -1,4 +1,4 @@
-"""Where a segment has to be split because its offsets span more than its indexes can express."""
+"""Decide where to split a segment whose offsets span more than its indexes can express."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kafkatool.format.legacy import Header
 
 
 def bases_of(batches: Iterable[tuple[int, Header]], read: Callable[[int, int], bytes]) -> dict[int, int]:
-    """Where new segments begin, by position, and their base offsets: each holds as much as it can.
+    """Return the base offsets of the new segments by position; each segment holds as much as it can.
 
-    `read` gives bytes of the log by position and size: a wrapper of magic 0 or 1 has to be opened to know
-    its first offset. Raises FormatError if that is not possible.
+    `read` returns bytes of the log, given position and size: a wrapper of magic 0 or 1 must be opened to find
+    its first offset. Raises FormatError if that is impossible.
     """
     found: dict[int, int] = {}
     base: int | None = None

@@ -1,7 +1,7 @@
-"""What a broker makes of one segment when it does not trust it: the pure part of recovery.
+"""Recover one segment that a broker does not trust: the pure part, without files.
 
-The batches are walked from the start, as long as each is whole, its checksum matches and its offset can be
-told relative to the base. What the walk passes gives the indexes and the producer state; the rest is cut.
+Batches are walked from the start, as long as each is whole, its checksum matches and its offset fits relative
+to the base offset. The batches walked give the indexes and the producer state; the rest is cut.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class OffsetOverflow(KafkatoolError):
 
 @dataclass(slots=True)
 class RecoveredSegment:
-    """What is left of a segment: so many bytes, and what its indexes should hold."""
+    """What remains of a segment: its size, and what its indexes should hold."""
 
     valid_bytes: int = 0
     next_offset: int = 0
     offsets: list[OffsetEntry] = field(default_factory=list)
     times: list[TimeEntry] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)
-    # Why the walk ended before the end of the file; None if it did not, or if a tail was merely cut short.
+    # Why the walk ended before the end of the file; None if it did not, or if the last batch was merely torn.
     problem: str | None = None
     has_zeros_behind: bool = False
-    """Whether nothing but zeros is cut: room that was reserved, or bytes that never came to the disk."""
+    """Whether only zeros are cut: preallocated room, or bytes that never reached the disk."""
     unreadable: Damage | None = None
-    """Batches that are kept though no consumer can read them, from the first to the last of them."""
+    """Batches that are kept although no consumer can read them, from the first to the last."""
     unreadable_batches: int = 0
 
     def count_unreadable(self, damage: Damage) -> None:
-        """Add a batch whose magic nobody knows: it is outside the checksum, and recovery does not look."""
+        """Add a batch of unknown magic: magic is outside the checksum, and recovery does not check it."""
         first = self.unreadable or damage
         self.unreadable = replace(first, end_position=damage.end_position, last_offset=damage.last_offset)
         self.unreadable_batches += 1
@@ -55,7 +55,7 @@ def recover_segment(
     states: ProducerStates,
     epochs: LeaderEpochs,
 ) -> RecoveredSegment:
-    """Walk a segment (a `scan` with `chain=True`), bringing producer state and epochs along.
+    """Walk a segment (a `scan` with `chain=True`), updating producer state and epochs.
 
     Raises InvalidOffset where a broker gives up on the whole segment, OffsetOverflow where it splits it.
     """
@@ -69,7 +69,7 @@ def recover_segment(
                 break
             if item.kind is FindingClass.BAD_MAGIC:
                 found.count_unreadable(item)
-            continue  # told of a batch that was judged already
+            continue  # concerns a batch that was judged already
         header = item.header
         if not item.is_valid:
             found.problem = "the checksum does not match"

@@ -1,4 +1,4 @@
-"""Which log directories belong to one broker: by its configuration, or by what says whose they are."""
+"""Find which log directories belong to one broker: by its configuration, or by their meta.properties."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kafkatool.format.state.properties import read_properties
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredBroker:
-    """What a server.properties says."""
+    """The relevant content of a server.properties."""
 
     path: str
     directories: tuple[str, ...]
-    """As they are written there."""
+    """As written in the file."""
     settings: Mapping[str, str]
 
     @property
@@ -37,7 +37,7 @@ class ConfiguredBroker:
 
 
 def configured_brokers(paths: Iterable[str]) -> list[ConfiguredBroker]:
-    """The brokers whose configuration is among these paths."""
+    """Return the brokers whose configuration is among these paths."""
     found = []
     for path in paths:
         if os.path.isfile(path) and is_configuration(path):
@@ -50,7 +50,7 @@ def configured_brokers(paths: Iterable[str]) -> list[ConfiguredBroker]:
 def siblings(
     log_dir: LogDir, log_dirs: Sequence[LogDir], brokers: Iterable[ConfiguredBroker]
 ) -> tuple[list[LogDir], int | None]:
-    """All of these directories that are of the same broker as one of them, and its configured id."""
+    """Return the directories of the same broker as `log_dir`, and the node id if configured."""
     for broker in brokers:
         if broker.owns(log_dir):
             return [one for one in log_dirs if broker.owns(one)], broker.node_id
@@ -59,21 +59,21 @@ def siblings(
 
 
 def node_id_of(log_dirs: Iterable[LogDir]) -> int | None:
-    """The node that directories of one broker belong to, by the first that says so."""
+    """Return the node id of directories of one broker, from the first that has one."""
     ids = (one.meta.node_id for one in log_dirs if one.meta is not None)
     return next((node_id for node_id in ids if node_id is not None), None)
 
 
 def of_one_cluster(log_dir: LogDir, log_dirs: Sequence[LogDir]) -> list[LogDir]:
-    """All of these directories but those that are known to be of another cluster than one of them."""
+    """Return all these directories except those known to belong to another cluster than `log_dir`."""
     own = _cluster(log_dir)
     return [one for one in log_dirs if own is None or _cluster(one) in (own, None)]
 
 
 class NearbyLogDirs:
-    """The log directories whose internal topics tell of a partition; further ones are listed once.
+    """The log directories whose internal topics describe a partition; further ones are listed once.
 
-    Among `paths` may be the configurations of brokers, which name more log directories.
+    `paths` may include brokers' configurations, which name more log directories.
     """
 
     def __init__(self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest) -> None:
@@ -81,7 +81,7 @@ class NearbyLogDirs:
         self._listed: dict[str, LogDir | None] = {}
 
     def of(self, log_dir: LogDir) -> list[LogDir]:
-        """All of the cluster of a log directory, and the others of its broker; what cannot be read is not."""
+        """Return all directories of this one's cluster, and the others of its broker if they can be read."""
         found = of_one_cluster(log_dir, self._log_dirs)
         known = {os.path.realpath(one.path) for one in found}
         brokers = [one for one in configured_brokers(self._paths) if one.owns(log_dir)]

@@ -1,16 +1,16 @@
-"""What a topic goes by, as its broker would: every setting with its value and where that comes from.
+"""Resolve a topic's settings as its broker would: each with its value and where that comes from.
 
-    --set KEY=VALUE      what-if, before all else
+    --set KEY=VALUE      what-if, overrides everything
     --config FILE        topic settings in a file
-    topic                set for the topic, by the metadata on the disk
-    broker, cluster      set for this broker, or for all of them, by the metadata on the disk
+    topic                set for the topic, in the metadata on disk
+    broker, cluster      set for this broker, or for all brokers, in the metadata on disk
     server.properties    `log.*` names in the broker's configuration
     default              Kafka's own
 
-Of a broker's names for one setting (`log.retention.ms`, `.minutes`, `.hours`) the first that is set counts,
-within the nearest of the places above. A default is certain only where all the places were there to be read:
-metadata without a gap that knows the topic and, for what a broker has a name for, its configuration. Where
-the metadata ended before the broker did, only the first two places are certain.
+If a broker has several names for one setting (`log.retention.ms`, `.minutes`, `.hours`), the first that is
+set counts, within the nearest of the places above. A default is certain only if all places could be read:
+complete metadata that knows the topic and, for settings a broker has a name for, its configuration. If the
+metadata ends before the broker did, only the first two places are certain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
 
 class SettingOrigin(StrEnum):
-    """Where a value comes from, the first that has it."""
+    """Where a value comes from, in order of precedence."""
 
     SET = "--set"
     FILE = "--config"
@@ -45,7 +45,7 @@ class SettingOrigin(StrEnum):
 
 
 class Synonym(NamedTuple):
-    """A broker's name for a topic's setting; its number times `factor` is the topic's."""
+    """A broker's name for a topic setting; its number times `factor` is the topic's."""
 
     name: str
     factor: int = 1
@@ -91,7 +91,7 @@ _TOPIC_NAMES = {
     one.name: topic for topic, synonyms in _SYNONYMS.items() for one in synonyms if one.factor == 1
 }
 
-# What only a broker has, and retention and compaction go by.
+# Settings that only brokers have, and that retention and compaction use.
 _BROKER_KEYS = {
     key.name: key
     for key in (
@@ -106,7 +106,7 @@ _BROKER_KEYS = {
 }
 
 
-# How brokers create the topics that they keep for themselves; a guess where the metadata does not say.
+# How brokers create their own internal topics; assumed where the metadata does not say.
 INTERNAL_TOPICS: dict[str, dict[str, str]] = {
     "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
     "__transaction_state": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
@@ -116,20 +116,20 @@ INTERNAL_TOPICS: dict[str, dict[str, str]] = {
 
 
 def topic_name_of(broker_name: str) -> str:
-    """A topic's name for a broker's setting, where their values are the same; else the name as it is."""
+    """Return the topic setting with the same values as a broker's; else the name unchanged."""
     return _TOPIC_NAMES.get(broker_name, broker_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value and where it comes from: the place, and there the name or the file."""
+    """A value and where it comes from: the place, and the name or file there."""
 
     name: str
     value: Value
     origin: SettingOrigin
     source: str | None = None
     is_certain: bool = True
-    """False for what something not read here may have changed: a default, or old metadata."""
+    """False if something not read here may have changed it: for a default, or old metadata."""
 
     @property
     def text(self) -> str:
@@ -141,18 +141,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """All that a topic goes by."""
+    """All settings of a topic."""
 
     topic: str | None
     config: TopicConfig
     settings: Mapping[str, Setting]
     ignored: tuple[str, ...] = ()
-    """What the metadata sets and this release does not know."""
+    """Settings in the metadata that this release does not know."""
     metadata_end: MetadataEnd | None = None
-    """Set where the metadata ended before the broker did: then only what was given is certain."""
+    """Set if the metadata ends before the broker did: then only given settings are certain."""
 
     def uncertain(self, names: Iterable[str]) -> list[Setting]:
-        """Those of these settings that are merely assumed: nothing may be deleted because of them."""
+        """Return which of these settings are merely assumed: nothing may be deleted because of them."""
         return [self.settings[name] for name in names if not self.settings[name].is_certain]
 
 
@@ -171,23 +171,23 @@ class _Text(NamedTuple):
 
 @dataclass(slots=True)
 class Sources:
-    """Everything that settings may come from; `of` and `broker` say what comes out."""
+    """Every source of settings; `of` and `broker` resolve them."""
 
     release: Release = NEWEST
     given: dict[str, str] = field(default_factory=dict)
-    """What --set says, topics' and brokers' names alike."""
+    """Settings from --set, by topics' or brokers' names."""
     file: dict[str, str] = field(default_factory=dict)
     """Topic settings from --config."""
     file_path: str | None = None
     server: dict[str, str] | None = None
-    """The broker's configuration; None where nobody gave one."""
+    """The broker's configuration; None if none was given."""
     server_path: str | None = None
     cluster: ClusterView = field(default_factory=ClusterView)
     node_id: int | None = None
     metadata_end: MetadataEnd | None = None
 
     def of(self, topic: str | None) -> TopicSettings:
-        """The settings of a topic. Raises KafkatoolError for a value that no broker takes."""
+        """Return the settings of a topic. Raises KafkatoolError for a value that no broker accepts."""
         own = self.cluster.settings.get((TOPIC_RESOURCE, topic or ""), {})
         keys = keys_of(self.release)
         found = {name: text for name in keys if (text := self._find(name, own)) is not None}
@@ -210,7 +210,7 @@ class Sources:
         return TopicSettings(topic, config, settings, ignored, self.metadata_end)
 
     def broker(self, name: str) -> Setting:
-        """A setting that only brokers have. Raises UsageError for a value that no broker takes."""
+        """Return a broker-only setting. Raises UsageError for a value that no broker accepts."""
         key = _BROKER_KEYS[name]
         if name in self.given:
             return Setting(name, key.read(self.given[name]), SettingOrigin.SET)
@@ -236,7 +236,7 @@ class Sources:
         return None
 
     def _of_brokers(self) -> list[tuple[SettingOrigin, str | None, Mapping[str, str]]]:
-        """Where brokers' names are set, the nearest first."""
+        """Return the sources of brokers' settings, nearest first."""
         places: list[tuple[SettingOrigin, str | None, Mapping[str, str]]] = []
         for origin, name in ((SettingOrigin.BROKER, str(self.node_id)), (SettingOrigin.CLUSTER, "")):
             values = self.cluster.settings.get((BROKER_RESOURCE, name))
@@ -247,21 +247,21 @@ class Sources:
         return places
 
     def _certain_defaults(self, topic: str | None, names: Iterable[str]) -> set[str]:
-        """The settings that are their defaults if they were not found."""
+        """Return the settings that certainly have their defaults if no source has them."""
         is_known = self.cluster.is_known and self.cluster.is_complete and self.metadata_end is None
         if not is_known or topic not in self.cluster.topic_ids.values():
             return set()
         return {name for name in names if self.server is not None or name not in _SYNONYMS}
 
     def _lasts(self, origin: SettingOrigin) -> bool:
-        """Whether a value still holds if the metadata ended early.
+        """Return whether a value still holds if the metadata ended early.
 
-        That of server.properties does not: it counts only where no topic has a value of its own.
+        One from server.properties does not: it counts only if the topic has no value of its own.
         """
         return self.metadata_end is None or origin in (SettingOrigin.SET, SettingOrigin.FILE)
 
     def _blame(self, topic: str | None, found: Mapping[str, _Text], error: UsageError) -> KafkatoolError:
-        """What was typed is the user's mistake; what stands on the disk is not."""
+        """Return the error: a usage error for what was typed, another for what is on disk."""
         name = str(error).partition("=")[0]
         origin = found[name].origin if name in found else SettingOrigin.SET
         if origin is SettingOrigin.SET:
@@ -270,7 +270,7 @@ class Sources:
 
 
 def _scaled(name: str, text: str, synonym: Synonym) -> str:
-    """A broker's text as the topic's."""
+    """Convert a broker's text to the topic's."""
     if synonym.factor == 1 and name != "retention.ms":
         return text
     try:
@@ -283,7 +283,7 @@ def _scaled(name: str, text: str, synonym: Synonym) -> str:
 
 
 def parse_given(texts: Sequence[str], release: Release) -> dict[str, str]:
-    """What --set says. Raises UsageError for a name or a value that no broker takes."""
+    """Parse --set options. Raises UsageError for a name or value that no broker accepts."""
     found: dict[str, str] = {}
     keys = {**keys_of(release), **_BROKER_KEYS}
     for text in texts:
@@ -291,16 +291,16 @@ def parse_given(texts: Sequence[str], release: Release) -> dict[str, str]:
         if not equals:
             raise UsageError(f"--set {text}: write KEY=VALUE")
         if name not in keys:
-            read_config({name: value}, release)  # says which name was meant
+            read_config({name: value}, release)  # its error suggests the right name
         keys[name].read(value)
         found[name] = value
     return found
 
 
 def read_config_file(path: str, release: Release) -> tuple[dict[str, str], dict[str, str] | None]:
-    """The settings of a file: a topic's, and None; or none, and a broker's if it is a server.properties.
+    """Return the settings of a file: (topic settings, None), or ({}, settings) of a server.properties.
 
-    Raises KafkatoolError where it cannot be read, UsageError where it is neither.
+    Raises KafkatoolError if it cannot be read, UsageError if it is neither.
     """
     try:
         values = read_properties(read_small_file(path, Guest()))
@@ -316,7 +316,7 @@ def read_config_file(path: str, release: Release) -> tuple[dict[str, str], dict[
 
 
 def _is_broker_name(name: str) -> bool:
-    """Whether only a broker's configuration would hold this."""
+    """Return whether only a broker's configuration would contain this setting."""
     prefixes = (
         "log.",
         "node.",

@@ -1,4 +1,4 @@
-"""Where consumer groups stand: what the partitions of `__consumer_offsets` on a disk say of them."""
+"""Read the committed offsets of consumer groups from the partitions of `__consumer_offsets` on disk."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kafkatool.format.schema import Decoder, decode_row
 TOPIC = "__consumer_offsets"
 
 GroupOffsets = dict[TopicPartition, dict[str, int]]
-"""Topic and partition -> group -> the offset that it would read next."""
+"""Topic and partition -> group -> the next offset it would read."""
 
 
 def read_group_offsets(partitions: Iterable[Partition], guest: Guest) -> GroupOffsets:
-    """The newest commit of every group, as far as these partitions hold it; damage is passed over.
+    """Return the newest commit of every group in these partitions; damage is skipped.
 
-    A commit inside a transaction counts whether or not that was committed: it is where the group has been.
+    A commit inside a transaction counts even if it was not committed: it is where the group has been.
     """
     found: GroupOffsets = defaultdict(dict)
     for partition in partitions:

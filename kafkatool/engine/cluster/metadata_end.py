@@ -1,8 +1,8 @@
-"""Whether the metadata on a disk ended before the broker's other files did.
+"""Check whether the metadata on a disk ends before the broker's other files do.
 
-A controller that is alive writes a record each half second, and every broker keeps a copy. Where the broker
-went on writing for longer than a minute after the last one that it has, the metadata was cut off, damaged or
-brought from elsewhere: settings may have been changed since, and nothing may be deleted because of them.
+A live controller writes a record every half second, and every broker keeps a copy. If the broker wrote files
+more than a minute after its last metadata record, the metadata was truncated, damaged or copied from
+elsewhere: settings may have changed since, and nothing may be deleted because of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kafkatool.engine.plan.journal import journals_in
 from kafkatool.format import kinds
 
 LATE_MS = 60_000
-# What brokers write while they work. Indexes, snapshots and the other checkpoints are made anew by plans of
-# ours, and the files that say whose a directory is by users; none of them tells how long a broker lived.
+# Files that brokers write while they run. Our plans may rewrite indexes, snapshots and the other checkpoints,
+# and users meta.properties; so these do not show how long a broker lived.
 _TELLING = (
     *(kinds.LOG, kinds.RAFT_SNAPSHOT, kinds.HIGH_WATERMARKS),
     *(kinds.CLEAN_SHUTDOWN, kinds.QUORUM_STATE),
@@ -28,10 +28,10 @@ _TELLING = (
 
 @dataclass(frozen=True, slots=True)
 class MetadataEnd:
-    """Metadata that ended too early, and the file that shows it."""
+    """Metadata that ends too early, and the file that shows it."""
 
     last_ms: int
-    """The time of its newest record."""
+    """Timestamp of its newest record."""
     file: str
     file_ms: int
 
@@ -55,7 +55,7 @@ class OldMetadata:
 
 
 def early_end(cluster: ClusterView, log_dirs: Iterable[LogDir]) -> MetadataEnd | None:
-    """How a broker's metadata ended before its directories did; None: it did not, or there is none."""
+    """Return how a broker's metadata ends before its directories do; None if it does not."""
     if not cluster.is_known:
         return None
     newest = last_written(log_dirs)
@@ -65,13 +65,13 @@ def early_end(cluster: ClusterView, log_dirs: Iterable[LogDir]) -> MetadataEnd |
 
 
 def last_written(log_dirs: Iterable[LogDir]) -> FileEntry | None:
-    """The file that a broker itself wrote last in its directories; None where there is none."""
+    """Return the file that the broker itself wrote last in its directories, if any."""
     files = (entry for log_dir in log_dirs if not is_remote(log_dir.path) for entry in _of_broker(log_dir))
     return max(files, key=lambda entry: entry.modified_ns, default=None)
 
 
 def _of_broker(log_dir: LogDir) -> Iterator[FileEntry]:
-    """The files that tell when the broker last wrote: a log that a plan of ours has begun is empty."""
+    """Yield files that show when the broker last wrote; an empty log may come from a plan of ours."""
     ours = _written_by_us(log_dir)
     for entry in log_dir.all_files:
         if entry.kind in _TELLING and entry.size and os.path.realpath(entry.path) not in ours:
@@ -79,6 +79,6 @@ def _of_broker(log_dir: LogDir) -> Iterator[FileEntry]:
 
 
 def _written_by_us(log_dir: LogDir) -> set[str]:
-    """What plans of ours have changed, by the journals that lie here."""
+    """Return the files that our plans changed, by the journals found here."""
     homes = [log_dir.path, *(one.path for one in log_dir.partitions)]
     return {path for journal in journals_in(homes) for path in journal.touched}

@@ -1,9 +1,8 @@
-"""How far tiered partitions are copied to remote storage: what `__remote_log_metadata` on the disks says.
+"""Read from `__remote_log_metadata` on disk how far tiered partitions are copied to remote storage.
 
-Every copy of a segment begins with a record that names the offsets of each leader epoch in it, and counts
-once another says that it is finished; what is deleted from remote storage later was copied all the same. A
-broker begins with the newest leader epoch of the log that anything was copied of, and takes no offset beyond
-the end of that epoch in its own log.
+Each copy of a segment begins with a record of the offsets of each leader epoch in it, and counts once another
+record marks it as finished; a later deletion from remote storage does not matter. A broker takes the newest
+leader epoch of the log that has been copied, and no offset beyond that epoch's end in its own log.
 """
 
 from __future__ import annotations
@@ -31,37 +30,37 @@ from kafkatool.format.uuids import parse_uuid
 
 TOPIC_NAME = "__remote_log_metadata"
 NOTHING = -1
-# Far more leader epochs than the segments of a cluster have. Others are not taken, so that no log can fill
+# Far more leader epochs than the segments of a cluster have. Any beyond are ignored, so that no log can fill
 # the memory; then less counts as copied than is.
 MOST_EPOCHS = 2_000_000
 _SEGMENT, _UPDATE = 0, 1
 _STARTED, _FINISHED = map(SEGMENT_STATES.index, ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED"))
 
 EpochOffsets = Mapping[int, int]
-"""Leader epoch -> the highest of its offsets in remote storage."""
+"""Leader epoch -> its highest offset in remote storage."""
 _Key = tuple[str, int]
 """Topic id and partition."""
 
 
 class Known(NamedTuple):
-    """What some log directories know: of each partition, and which partitions of the topic they hold."""
+    """What some log directories contain: copies by partition, and which partitions of the topic they hold."""
 
     copied: Mapping[_Key, EpochOffsets]
     numbers: frozenset[int]
 
 
 class RemoteCopies:
-    """Nothing is read before somebody asks, and the same directories once."""
+    """Copies in remote storage, read on demand, and once per set of directories."""
 
     def __init__(
         self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest, *, at_log_end: bool = False
     ) -> None:
-        """`at_log_end`: take records above the high watermark too."""
+        """Set where to look; `at_log_end`: read records above the high watermark too."""
         self._nearby, self._guest, self._at_log_end = NearbyLogDirs(log_dirs, paths, guest), guest, at_log_end
         self._read: dict[frozenset[str], Known] = {}
 
     def of(self, partition: Partition, log_dir: LogDir, cluster: ClusterView) -> EpochOffsets | None:
-        """What is copied of a tiered partition; None where no directory near it knows."""
+        """Return what is copied of a tiered partition; None if no nearby directory knows."""
         topic_id = partition.topic_id or _only(cluster.ids_of(partition.topic or ""))
         if topic_id is None or partition.partition is None:
             return None
@@ -84,16 +83,16 @@ def _only(names: Sequence[str]) -> str | None:
 
 
 def _keeper(topic_id: str, partition: int, cluster: ClusterView) -> int | None:
-    """The partition of the metadata topic that tells of a partition; None where their number is not known."""
+    """Return the metadata partition that covers a partition; None if their number is unknown."""
     ids = set(cluster.ids_of(TOPIC_NAME))
     count, raw = sum(one in ids for one, _number in cluster.partitions), parse_uuid(topic_id)
     return None if not count or raw is None else metadata_partition(raw, partition, count)
 
 
 def read_remote_copies(log_dirs: Iterable[LogDir], guest: Guest, *, at_log_end: bool = False) -> Known:
-    """What the remote log metadata in these directories holds, as far as consumers see it; damage is skipped.
+    """Read the remote log metadata in these directories, as far as consumers see it; damage is skipped.
 
-    Of several replicas of a partition the one that reaches furthest counts.
+    Of several replicas of a partition, the one that reaches furthest counts.
     """
     furthest: dict[int, _Fold] = {}
     for log_dir in log_dirs:
@@ -114,14 +113,14 @@ def read_remote_copies(log_dirs: Iterable[LogDir], guest: Guest, *, at_log_end: 
 
 
 class _Begun(NamedTuple):
-    """A copy under way: whose, and the last offset of each leader epoch in it."""
+    """A copy in progress: its partition, and the last offset of each leader epoch in it."""
 
     key: _Key
     epochs: list[tuple[int, int]]
 
 
 class _Fold:
-    """One partition of the topic, read from its beginning."""
+    """The state after one partition of the topic is read from its beginning."""
 
     def __init__(self, partition: Partition, high_watermark: int | None, guest: Guest) -> None:
         self.last_offset = -1
@@ -182,7 +181,7 @@ def _values(partition: Partition, guest: Guest) -> Iterator[tuple[int, bytes | N
 def highest_remote_offset(
     partition: Partition, log_end: int, copied: EpochOffsets, guest: Guest
 ) -> int | None:
-    """The highest offset of a log in remote storage, -1 for none; None where its epochs are not known."""
+    """Return the highest offset of a log in remote storage, -1 for none; None if its epochs are unknown."""
     entry = next((one for one in partition.other_files if one.kind is kinds.LEADER_EPOCHS), None)
     if entry is None or entry.state is not FileState.LIVE:
         return None

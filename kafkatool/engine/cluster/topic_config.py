@@ -1,10 +1,10 @@
-"""A topic's settings, under Kafka's own names, with Kafka's defaults and limits.
+"""A topic's settings, with Kafka's names, defaults and limits.
 
     config = read_config({"segment.bytes": "1048576"}, release)
     config.segment_bytes
 
-The releases differ in a few keys: those that came or went are in `since` and `until`, and a limit or a
-default that changed has two lines in the table.
+Releases differ in a few keys: `since` and `until` bound those that came or went, and a changed limit or
+default has two lines in the table.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Value = int | float | bool | str | tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
-    """One setting: how its text is read, what it is when nobody sets it, what is allowed."""
+    """One setting: how to parse it, its default, and its allowed values."""
 
     name: str
     default: Value
     low: int = LONG_MIN
     high: int = LONG_MAX
     choices: tuple[str, ...] = ()
-    also: int | None = None  # a value outside the limits that is allowed all the same
+    also: int | None = None  # a value outside the limits that is allowed as well
     since: Release = Release.V3_9
     until: Release = NEWEST
 
     def read(self, text: str) -> Value:
-        """The value a text stands for; raise UsageError with the reason if it stands for none."""
+        """Parse a value; raise UsageError with the reason if it is not allowed."""
         if isinstance(self.default, bool):
             return self._read_bool(text.strip())
         if isinstance(self.default, tuple):
@@ -49,7 +49,7 @@ class SettingKey:
         return self._read_number(text.strip())
 
     def read_integer(self, text: str) -> int:
-        """The value of a setting that is a whole number."""
+        """Parse the value of an integer setting."""
         value = self.read(text)
         assert isinstance(value, int)
         return value
@@ -93,7 +93,7 @@ class SettingKey:
 
 def _parse_ratio(text: str) -> float | None:
     try:
-        return None if "_" in text else float(text)  # Python reads 1_0 as 10, Java does not read it
+        return None if "_" in text else float(text)  # Python reads 1_0 as 10, Java refuses it
     except ValueError:
         return None
 
@@ -148,13 +148,13 @@ _KEYS = (
 
 
 def keys_of(release: Release) -> dict[str, SettingKey]:
-    """The settings that a release knows, by name."""
+    """Return the settings that a release knows, by name."""
     return {key.name: key for key in _KEYS if key.since <= release <= key.until}
 
 
 @dataclass(frozen=True)
 class TopicConfig:
-    """All settings of a topic; those the log itself needs have a property each."""
+    """All settings of a topic; those the log itself needs have properties."""
 
     values: Mapping[str, Value]
     release: Release = NEWEST
@@ -166,7 +166,7 @@ class TopicConfig:
 
     @cached_property
     def segment_bytes(self) -> int:
-        """`internal.segment.bytes` goes first where the release has it: brokers are tested with it."""
+        """Segment size; `internal.segment.bytes`, which tests of brokers use, overrides it if present."""
         small = self.values.get("internal.segment.bytes")
         return small if isinstance(small, int) else self.number("segment.bytes")
 
@@ -176,7 +176,7 @@ class TopicConfig:
 
     @cached_property
     def max_segment_ms(self) -> int:
-        """A compacted segment is also rolled when the cleaner must be able to reach it."""
+        """Age at which to roll; in a compacted topic also limited by `max.compaction.lag.ms`."""
         if self.is_compacted:
             return min(self.number("max.compaction.lag.ms"), self.number("segment.ms"))
         return self.number("segment.ms")
@@ -228,19 +228,19 @@ class TopicConfig:
 
     @cached_property
     def compression_level(self) -> int | None:
-        """That of `compression.type`; None where it has none, or the producer chooses."""
+        """Level of `compression.type`; None if it has none, or the producer chooses."""
         level = self.values.get(f"compression.{self.compression_type}.level")
         return level if isinstance(level, int) else None
 
     def _bound(self, name: str) -> int:
-        """3.9 still knew one bound for both directions; it counts where the direction's own is not set."""
+        """Return a timestamp limit; 3.9 also has one for both directions, used if this one is not set."""
         old = self.values.get("message.timestamp.difference.max.ms", LONG_MAX)
         own = self.number(name)
         return old if own == LONG_MAX and isinstance(old, int) else own
 
 
 def read_config(settings: Mapping[str, str], release: Release = NEWEST) -> TopicConfig:
-    """Settings by their texts, the rest by default; raise UsageError for a name or a value Kafka refuses."""
+    """Parse settings, the rest by default; raise UsageError for a name or value Kafka refuses."""
     keys = keys_of(release)
     for name in settings:
         if name not in keys:
@@ -261,7 +261,7 @@ def _likely(name: str, known: Iterable[str]) -> str:
 
 
 def _check_together(config: TopicConfig) -> None:
-    """Settings that contradict each other."""
+    """Raise UsageError for settings that contradict each other."""
     least, most = config.number("min.compaction.lag.ms"), config.number("max.compaction.lag.ms")
     if least > most:
         raise UsageError(f"min.compaction.lag.ms={least} is above max.compaction.lag.ms={most}")

@@ -1,7 +1,7 @@
-"""The real name of a topic whose directory name was cut, through its id in the cluster's metadata.
+"""Find the real name of a topic whose directory name was cut, by its id in the cluster's metadata.
 
-A broker renames a directory that is to be deleted, and cuts the topic to keep the name in 255 characters.
-The id in its partition.metadata stays, and the metadata log on the same machine says which topic that was.
+A broker renames a directory to be deleted, and cuts the topic to keep the name within 255 characters. The id
+in its partition.metadata stays, and the metadata log on the same machine has the topic's name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _METADATA_KINDS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
 def restore_topic_names(log_dirs: Iterable[LogDir], guest: Guest) -> None:
-    """Put the real topic into every partition whose name was cut, where some metadata here knows it."""
+    """Set the real topic in every partition whose name was cut, where some metadata here has it."""
     log_dirs = list(log_dirs)
     wanted = {
         partition.topic_id
@@ -55,7 +55,7 @@ def restore_topic_names(log_dirs: Iterable[LogDir], guest: Guest) -> None:
 
 
 def real_topic_name(directory: str, guest: Guest) -> str | None:
-    """The topic of one partition directory by its id and the metadata beside it; None if nobody knows."""
+    """Return a partition directory's topic, by its id and the metadata beside it; None if unknown."""
     try:
         topic_id = read_partition(directory, [], guest).topic_id
     except KafkatoolError:
@@ -67,9 +67,9 @@ def real_topic_name(directory: str, guest: Guest) -> str | None:
 
 
 def topic_names(directories: Iterable[str], wanted: set[str], guest: Guest) -> dict[str, str]:
-    """Topic id to name, for those of the wanted ids that these metadata logs and snapshots mention.
+    """Return the names of these topic ids, as far as the metadata logs and snapshots have them.
 
-    A topic that was removed since is still named there until the log before its removal is gone.
+    A topic removed since is still found until the log before its removal is gone.
     """
     names: dict[str, str] = {}
     for directory in directories:
@@ -82,7 +82,7 @@ def topic_names(directories: Iterable[str], wanted: set[str], guest: Guest) -> d
 
 
 def _metadata_files(directory: str, guest: Guest) -> list[str]:
-    """Snapshots and logs, the newest first."""
+    """Return snapshots and logs, newest first."""
     try:
         partition = read_partition(directory, [], guest)
     except KafkatoolError:

@@ -1,7 +1,7 @@
-"""What the metadata log beside the partitions says of a topic's settings, for those who need one or two.
+"""Look up one or two of a topic's settings in the metadata log beside its partitions.
 
-Only what was set for the topic, or as the cluster's default while it ran, is in there; what stands in
-server.properties is not. See `settings` for all that a topic goes by, and where each value comes from.
+It has only what was set for the topic, or as the cluster's default, not what is in server.properties. For all
+settings of a topic and their sources see `effective_settings`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Settings = dict[str, dict[str, str]]
 
 
 def topic_settings(log_dir: str, guest: Guest) -> Settings:
-    """Topic to settings, by Kafka's names; `""` holds the cluster's defaults. Empty without metadata."""
+    """Read settings by topic, by Kafka's names; `""` has the cluster's defaults. Empty without metadata."""
     try:
         partition = read_partition(os.path.join(log_dir, METADATA_PARTITION), [], guest)
     except KafkatoolError:
@@ -32,7 +32,7 @@ def topic_settings(log_dir: str, guest: Guest) -> Settings:
 
 
 def settings_in(view: ClusterView) -> Settings:
-    """The same, of metadata that was read already."""
+    """Return the settings in metadata that was already read."""
     found = {name: values for (kind, name), values in view.settings.items() if kind == TOPIC_RESOURCE}
     defaults = view.settings.get((BROKER_RESOURCE, ""), {})
     found[""] = {topic_name_of(name): value for name, value in defaults.items()}
@@ -40,13 +40,13 @@ def settings_in(view: ClusterView) -> Settings:
 
 
 def setting(settings: Settings, topic: str | None, name: str) -> str | None:
-    """One setting of a topic, or the cluster's default; None where neither is set."""
+    """Return a topic's setting, or the cluster's default; None if neither is set."""
     own = settings.get(topic or "", {}).get(name)
     return settings.get("", {}).get(name) if own is None else own
 
 
 def number_setting(settings: Settings, topic: str | None, name: str, default: str | None = None) -> int:
-    """A whole number, or this default, or Kafka's. Raises KafkatoolError where the metadata say nonsense."""
+    """Return an integer setting, else `default`, else Kafka's. Raises KafkatoolError for invalid metadata."""
     text = setting(settings, topic, name)
     text = default if text is None else text
     key = keys_of(NEWEST)[name]
@@ -57,21 +57,21 @@ def number_setting(settings: Settings, topic: str | None, name: str, default: st
 
 
 def is_tiered(settings: Settings, topic: str | None) -> bool:
-    """Whether a topic's older segments are in remote storage, as far as the settings say."""
+    """Return whether a topic is tiered, as far as the settings say."""
     is_on = (setting(settings, topic, "remote.storage.enable") or "").strip().lower() == "true"
     return is_on and "compact" not in (setting(settings, topic, "cleanup.policy") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberSettings:
-    """Numbers that were given, and where the metadata on the disk rank among them."""
+    """Given integer settings, and their precedence over those in the metadata."""
 
     given: Mapping[str, int] = field(default_factory=dict)
-    """By --set, or in a file with a topic's settings."""
+    """From --set, or from a file with topic settings."""
     of_server: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, known: Settings, topic: str | None, name: str) -> int:
-        """Raises KafkatoolError where the metadata say nonsense."""
+        """Return the value for a topic; raise KafkatoolError for invalid metadata."""
         if name in self.given:
             return self.given[name]
         return number_setting(known, topic, name, self.of_server.get(name))

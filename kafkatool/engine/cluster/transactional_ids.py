@@ -1,7 +1,7 @@
-"""Whose a producer id is: what the partitions of `__transaction_state` on a disk say of transactional ids.
+"""Find the transactional id of a producer id in the partitions of `__transaction_state` on disk.
 
-All records of a transactional id are in one partition, and the newest of them counts; a tombstone takes the
-id away. A broker holds all of these in memory too, and more of each.
+All records of a transactional id are in one partition, and the newest counts; a tombstone removes the id. A
+broker holds all of these in memory too, and more of each.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from kafkatool.format.schema import Decoder, decode_row
 
 TOPIC = "__transaction_state"
 DEFAULT_PARTITIONS = 50
-"""As `transaction.state.log.num.partitions` is by default, where no metadata says how many there are."""
+"""The default of `transaction.state.log.num.partitions`, where no metadata has the number."""
 UNFINISHED = (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED, FindingClass.IN_FLIGHT)
-"""How a log ends that is being written, or that no broker has closed: nothing is lost with these."""
-# Far more than a cluster has. Those that are met later are not taken, so that no log can fill the memory.
+"""How a log ends that is being written, or was not closed by its broker: nothing is lost with these."""
+# Far more than a cluster has. Any beyond are ignored, so that no log can fill the memory.
 MOST_IDS = 1_000_000
 
 
 class TransactionalId(NamedTuple):
-    """The newest that is known of a transactional id."""
+    """The newest state of a transactional id."""
 
     name: str
     producer_epoch: int
@@ -44,39 +44,39 @@ class TransactionalId(NamedTuple):
     timeout_ms: int = -1
     start_ms: int = -1
     partitions: frozenset[TopicPartition] = frozenset()
-    """Those of its transaction, until the coordinator knows that all have their markers."""
+    """Partitions of its transaction, until the coordinator knows that all have their markers."""
     version: int = 0
-    """The protocol of its last transaction: from 2 on every transaction has an epoch of its own."""
+    """Protocol of its last transaction: from 2 on, every transaction has an epoch of its own."""
 
     @property
     def is_two_phase(self) -> bool:
-        """Whether only its own client ends it: a coordinator never aborts such a one for its age."""
+        """Whether only its own client ends it: a coordinator never aborts it for its age."""
         return self.timeout_ms == MAX_INT32
 
 
 class KnownIds(NamedTuple):
-    """What some partitions of `__transaction_state` hold."""
+    """The transactional ids in some partitions of `__transaction_state`."""
 
     ids: dict[int, TransactionalId]
     """By producer id."""
     whole: frozenset[int]
-    """The partitions of which everything was read: what they do not have is not there."""
+    """Partitions that were read completely: an id that they lack does not exist there."""
 
 
 class CoordinatorState(NamedTuple):
-    """What the coordinators' partitions on some disks know."""
+    """What the coordinators' partitions on some disks contain."""
 
     ids: dict[int, TransactionalId]
     missing: tuple[int, ...]
-    """Partitions of `__transaction_state` that are not here, not whole, or from a replica out of sync."""
+    """Partitions of `__transaction_state` that are not here, not complete, or from an out-of-sync replica."""
     release: Release | None = None
-    """As the cluster's metadata says; the brokers may be newer."""
+    """The release in the cluster's metadata; the brokers may be newer."""
 
 
 class TransactionalIds:
-    """Looked up by producer id. Nothing is read before somebody asks, and the same directories once.
+    """Transactional ids by producer id, read on demand, and once per set of directories.
 
-    Among `paths` may be the configurations of brokers, which name more log directories.
+    `paths` may include brokers' configurations, which name more log directories.
     """
 
     def __init__(self, log_dirs: Sequence[LogDir], paths: Sequence[str], guest: Guest) -> None:
@@ -84,11 +84,11 @@ class TransactionalIds:
         self._read: dict[frozenset[str], CoordinatorState] = {}
 
     def log_dirs_near(self, log_dir: LogDir) -> list[LogDir]:
-        """A log directory and the others of its cluster and its broker."""
+        """Return a log directory and the others of its cluster and its broker."""
         return self._nearby.of(log_dir)
 
     def near(self, log_dir: LogDir) -> CoordinatorState:
-        """All that a log directory and the others of its cluster and its broker know."""
+        """Return what is known in a log directory and the others of its cluster and its broker."""
         log_dirs = self.log_dirs_near(log_dir)
         key = frozenset(os.path.realpath(one.path) for one in log_dirs)
         if key not in self._read:
@@ -97,7 +97,7 @@ class TransactionalIds:
 
 
 def read_coordinator_state(log_dirs: Sequence[LogDir], guest: Guest) -> CoordinatorState:
-    """What the coordinators of these directories know, and which of their partitions are not here."""
+    """Return the coordinators' state in these directories, and which of their partitions are missing."""
     partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
     known = read_transactional_ids(partitions, guest)
     metadata = [one for one in partitions if one.state is PartitionState.METADATA]
@@ -109,7 +109,7 @@ def read_coordinator_state(log_dirs: Sequence[LogDir], guest: Guest) -> Coordina
 
 
 def _is_in_sync(number: int, log_dirs: Sequence[LogDir], cluster: ClusterView) -> bool:
-    """Whether one of the copies here is of a node in sync; where nobody knows, they are taken to be."""
+    """Return whether a copy here is from an in-sync node; unknown nodes count as in sync."""
     replicas = cluster.replicas_of(TOPIC, None, number)
     holders = [
         None if one.meta is None else one.meta.node_id
@@ -120,10 +120,10 @@ def _is_in_sync(number: int, log_dirs: Sequence[LogDir], cluster: ClusterView) -
 
 
 def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> KnownIds:
-    """By producer id, what the transaction state among these partitions holds; damage is passed over.
+    """Return the transaction state in these partitions by producer id; damage is skipped.
 
-    Of several copies of a partition the one that reaches furthest counts. A producer id that a transactional
-    id has given up, or is about to take, leads to it too where nobody else has it.
+    Of several copies of a partition, the one that reaches furthest counts. A producer id that a transactional
+    id gave up, or is about to take, leads to it as well if no other has it.
     """
     copies: dict[int | None, list[Partition]] = defaultdict(list)
     for partition in partitions:
@@ -139,7 +139,7 @@ def read_transactional_ids(partitions: Iterable[Partition], guest: Guest) -> Kno
         for key, value in newest.values.items():
             _take(key, value, found, others)
     if len(found) >= MOST_IDS:
-        whole.clear()  # some were not taken: that an id is not among these proves nothing
+        whole.clear()  # some were ignored: a missing id proves nothing
     return KnownIds({**others, **found}, frozenset(whole))
 
 
@@ -173,16 +173,16 @@ def _partitions(row: dict[str, Any]) -> frozenset[TopicPartition]:
 
 
 class NewestValues(NamedTuple):
-    """The newest value of each key, which are few of all records."""
+    """The newest value of each key: far fewer than all records."""
 
     last_offset: int
     values: dict[bytes, bytes]
     is_whole: bool
-    """Whether no record was passed over because of damage; what was being written does not count."""
+    """Whether no record was skipped because of damage; a tail being written does not count."""
 
 
 def newest_values(partition: Partition, guest: Guest) -> NewestValues:
-    """What a compacted partition comes to."""
+    """Return the newest value of each key in a compacted partition."""
     last_offset, values = -1, dict[bytes, bytes]()
     decoder, losses = RecordDecoder(), list[str]()
     for segment in partition.live_segments:
@@ -198,9 +198,9 @@ def newest_values(partition: Partition, guest: Guest) -> NewestValues:
 def record_columns(
     path: str, decoder: RecordDecoder, guest: Guest, losses: list[str] | None = None
 ) -> Iterator[RecordColumns]:
-    """The records of a log, those of good batches; a log that cannot be read ends where that is.
+    """Yield the records of a log's good batches, up to where it cannot be read.
 
-    What could not be read is said in `losses`.
+    `losses` gets what could not be read.
     """
     losses = [] if losses is None else losses
     try:
@@ -209,7 +209,7 @@ def record_columns(
                 if isinstance(item, BatchRun):
                     pieces = decoder.decode(item.window, item.start, item.end, item.position)
                 elif isinstance(item, Batch) and item.is_valid and isinstance(item.header, BatchHeader):
-                    # Too large for a window; what is too large for the memory is empty here.
+                    # Too large for a window; one too large for memory is empty here.
                     window = bytes(item.data or b"")
                     pieces = decoder.decode(window, 0, len(window), item.position)
                 else:
@@ -227,7 +227,7 @@ def record_columns(
 
 def _update(values: dict[bytes, bytes], columns: RecordColumns) -> None:
     data, attributes = columns.data, columns.batches.attributes[columns.batch]
-    # As lists: numpy's own numbers are slow one by one.
+    # As lists: iterating over numpy values is slow.
     places = (columns.key_start, columns.key_size, columns.value_start, columns.value_size)
     rows = zip(attributes.tolist(), *(column.tolist() for column in places), strict=True)
     for flags, key_start, key_size, value_start, value_size in rows:

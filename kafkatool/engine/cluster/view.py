@@ -1,7 +1,7 @@
-"""What the newest cluster metadata on a disk says of topics and partitions: ids, replicas, leaders, settings.
+"""Read topics and partitions from the newest cluster metadata on disk: ids, replicas, leaders, settings.
 
-Read from the newest whole snapshot and the log behind it. What a running cluster has decided since is not
-there, so everything carries the time of its record.
+Read from the newest complete snapshot and the log after it. Changes that a running cluster made since are
+missing, so everything carries the time of its record.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _WANTED = (_REGISTER, _UNREGISTER, _TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 _NO_CHANGE = -2
 _METADATA_VERSION = "metadata.version"
-# The first metadata.version of each release that came with a new one.
+# The first metadata.version of each release that introduced one.
 _FIRST_LEVELS = ((30, Release.V4_3), (28, Release.V4_2), (26, Release.V4_1), (22, Release.V4_0))
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Who has a partition, by the record of that time."""
+    """The replicas of a partition, at the time of the record."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
     metadata_ms: int
     eligible: tuple[int, ...] = ()
-    """The eligible leader replicas: out of sync now, but with every record that was ever committed."""
+    """The eligible leader replicas: out of sync, but with every record that was ever committed."""
     directories: tuple[str, ...] = ()
-    """By replica, the id of the log directory that has it."""
+    """Id of the log directory, by replica."""
     last_known: tuple[int, ...] = ()
-    """Who was eligible last, where nobody is any more; alone it is elected, were its log empty."""
+    """The last eligible node when none is left; if alone it is elected, even with an empty log."""
 
     def directory_of(self, node_id: int | None) -> str | None:
-        """The id of the log directory in which a node has the partition."""
+        """Return the id of the log directory in which a node has the partition."""
         return dict(zip(self.replicas, self.directories, strict=False)).get(
             -1 if node_id is None else node_id
         )
@@ -56,35 +56,35 @@ class Replicas:
         return [node for node in self.isr if node != node_id]
 
     def others_eligible(self, node_id: int | None) -> list[int]:
-        """Who is not in sync any more and may lead all the same."""
+        """Return the other nodes that are out of sync but may lead."""
         return [node for node in self.eligible if node != node_id and node not in self.isr]
 
 
 @dataclass(slots=True)
 class ClusterView:
-    """Everything that was found; empty where there is no metadata on the disk."""
+    """All that was found; empty if there is no metadata on disk."""
 
     is_known: bool = False
     is_complete: bool = True
-    """False where a part of the metadata is missing or damaged: then what is not there proves nothing."""
+    """False if a part of the metadata is missing or damaged: then absence proves nothing."""
     last_offset: int = -1
-    """The offset of the newest record."""
+    """Offset of the newest record."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """Topic id to name."""
     partitions: dict[tuple[str, int], Replicas] = field(default_factory=dict)
     """By topic id and number."""
     settings: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
-    """By kind and name of the resource; the broker `""` stands for all brokers."""
+    """By type and name of the resource; the broker `""` stands for all brokers."""
     metadata_level: int | None = None
-    """`metadata.version`, as the cluster's last word on it."""
+    """The cluster's latest `metadata.version`."""
     registrations: dict[int, int] = field(default_factory=dict)
-    """By node, the highest `metadata.version` that the software supports with which it last registered."""
+    """By node, the highest `metadata.version` supported when it last registered."""
     last_ms: int = -1
-    """The time of the newest record: a controller that is alive writes one each half second."""
+    """Timestamp of the newest record: a live controller writes one every half second."""
 
     @property
     def policies(self) -> dict[str, str]:
-        """cleanup.policy by topic, where it was set."""
+        """Map of topic to cleanup.policy, where it is set."""
         return {
             name: values["cleanup.policy"]
             for (kind, name), values in self.settings.items()
@@ -93,18 +93,18 @@ class ClusterView:
 
     @property
     def release(self) -> Release | None:
-        """The release that this metadata.version came with; the brokers may be newer. None: not known."""
+        """The release of this metadata.version; the brokers may be newer. None: unknown."""
         return None if self.metadata_level is None else _release_with(self.metadata_level)
 
     def registered_release(self, node_id: int | None) -> Release | None:
-        """The release that a broker said it runs; None where it has not registered."""
+        """Return the release that a broker registered with; None if it has not registered."""
         level = self.registrations.get(-1 if node_id is None else node_id)
         return None if level is None else _release_with(level)
 
     def release_of(self, node_id: int | None) -> Release | None:
-        """The release that a broker ran, by its own registration; else that of the cluster. None: not known.
+        """Return a broker's release by its registration, else the cluster's. None: unknown.
 
-        In the middle of a rolling upgrade, and until somebody ends it, brokers are newer than the cluster.
+        During a rolling upgrade, and until it is finalized, brokers are newer than the cluster.
         """
         return self.registered_release(node_id) or self.release
 
@@ -120,16 +120,16 @@ class ClusterView:
 
 
 def _release_with(level: int) -> Release:
-    """The newest release we know that is not newer than this metadata.version."""
+    """Return the newest known release that is not newer than this metadata.version."""
     return next((release for first, release in _FIRST_LEVELS if level >= first), Release.V3_9)
 
 
 def read_cluster_view(
     partitions: Iterable[Partition], guest: Guest, *, until_damage: bool = False
 ) -> ClusterView:
-    """What the metadata partitions among these hold; the largest offset wins where there are several.
+    """Read the metadata partitions among these; of several the largest offset wins.
 
-    `until_damage`: what a node has left of it when it has cut its log at the first damage.
+    `until_damage`: what a node is left with after it cuts its log at the first damage.
     """
     views = [_read_one(partition, guest, until_damage) for partition in partitions]
     known = [view for view in views if view.is_known]
@@ -159,18 +159,18 @@ def _read_one(partition: Partition, guest: Guest, until_damage: bool) -> Cluster
             if record.offset >= start:
                 _apply(view, record)
         if until_damage and is_whole and not view.is_complete:
-            view.is_known = view.is_complete = True  # it is all that the node will have, were it nothing
+            view.is_known = view.is_complete = True  # all that the node will have, even if nothing
             break
     return view
 
 
 def _is_just_formatted(snapshot: FileEntry | None) -> bool:
-    """Whether a metadata log without segments is one that no node has written to yet."""
+    """Return whether a metadata log without segments is one that no node has written to yet."""
     return snapshot is not None and snapshot.offset == 0
 
 
 def formatted_level(path: str, guest: Guest) -> int | None:
-    """Return the metadata.version that a file of first records sets; None where it sets none."""
+    """Return the metadata.version set by a file of bootstrap records; None if it sets none."""
     view = ClusterView()
     for record in _records(path, view, guest):
         _apply(view, record)
@@ -206,7 +206,7 @@ def _apply(view: ClusterView, record: Record) -> None:
     view.is_known = True
     view.last_offset = max(view.last_offset, record.offset)
     view.last_ms = max(view.last_ms, record.timestamp_ms)
-    # Frame version 1, then the type as a small varint: most records are of no interest here.
+    # Frame version 1, then the type as a small varint: most records are not needed.
     if value is None or len(value) < 3 or value[0] != 1 or value[1] not in _WANTED:
         return
     row = decode_row(Decoder.CLUSTER_METADATA, None, value).get("value")
@@ -215,7 +215,7 @@ def _apply(view: ClusterView, record: Record) -> None:
 
 
 def _register(view: ClusterView, row: dict[str, Any], now_ms: int) -> None:
-    """Each start of a broker registers it anew; nothing else changes what it supports."""
+    """Store what a broker supports; it registers at every start."""
     node_id = int(row.get("brokerId", -1))
     features = {one.get("name"): one.get("maxSupportedVersion") for one in row.get("features") or ()}
     level = features.get(_METADATA_VERSION)

@@ -5,7 +5,7 @@
     cleaned = clean(log, dirty, how, output)                                           cleaner.py
     log = replaced(log, cleaned)                                                       for the next pass
 
-A pass maps the keys of the dirty range to their last offsets (offset_map.py), puts neighbouring segments
-together (grouping.py), asks of every batch and record whether it stays (record_filter.py, transactions.py),
-and writes what does (rewriting.py, cleaned_segment.py).
+A pass maps the keys of the dirty range to their last offsets (offset_map.py), groups neighbouring segments
+(grouping.py), decides for every batch and record whether it stays (record_filter.py, transactions.py), and
+writes those that do (rewriting.py, cleaned_segment.py).
 """

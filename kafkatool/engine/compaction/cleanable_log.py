@@ -1,4 +1,4 @@
-"""A partition as the cleaner sees it: its segments, what is decided and replicated, who still writes."""
+"""A partition as the cleaner sees it: its segments, offsets and producer state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SNAPSHOT = re.compile(r"(\d{20})\.snapshot")
 
 
 class CleanerStops(KafkatoolError):
-    """The cleaner cannot go on here: a broker's would throw, and leave the partition alone from then on."""
+    """The cleaner cannot go on: a broker's would throw, and skip the partition from then on."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -43,7 +43,7 @@ class LastRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceSegment:
-    """One segment on the disk; of its indexes only what is in use counts."""
+    """One segment on disk; of its indexes only the used part counts."""
 
     base_offset: int
     path: str
@@ -60,7 +60,7 @@ class SourceSegment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """That of the records, or of the file where they have none."""
+        """Largest timestamp of the records, or else of the file."""
         return self.last_time_entry_ms if self.last_time_entry_ms >= 0 else self.modified_ms
 
     @property
@@ -68,11 +68,11 @@ class SourceSegment:
         return SegmentLog(self.base_offset, self.path)
 
     def position_of(self, offset: int, guest: Guest) -> int:
-        """Where the index says to begin to look for an offset."""
+        """Return the position from which the index says to look for an offset."""
         return indexed_position(self.as_log, offset, guest)
 
     def next_offset(self, guest: Guest) -> int:
-        """The offset behind the last batch, by the last index entry and a walk from there."""
+        """Return the offset after the last batch, by the last index entry and a walk from there."""
         index = _read_index(self.path, "index", guest)[: self.offset_index_size]
         start = offset_index.read_entry(index, len(index) - offset_index.ENTRY_SIZE).position if index else 0
         end = self.base_offset
@@ -100,18 +100,18 @@ class CleanableLog:
         return self.segments[-1]
 
     def from_floor(self, start: int, end: int) -> list[SourceSegment]:
-        """The segments that begin below `end`, from the one on that holds `start`."""
+        """Return the segments that begin below `end`, starting with the one that holds `start`."""
         if start == end:
             return []
         floor = max((one.base_offset for one in self.segments if one.base_offset <= start), default=start)
         return [one for one in self.segments if floor <= one.base_offset < end]
 
     def closed_from(self, start: int) -> list[SourceSegment]:
-        """All but the active one, from the one on that holds `start`."""
+        """Return all closed segments, starting with the one that holds `start`."""
         return [] if start > self.active.base_offset else self.from_floor(start, self.active.base_offset)
 
     def aborted_from(self, start: int, end: int) -> list[AbortedTxn]:
-        """Aborted transactions that begin below `end`, by the indexes from the segment of `start` on."""
+        """Return aborted transactions that begin below `end`, by the indexes from `start`'s segment on."""
         found: list[AbortedTxn] = []
         floor = max((one.base_offset for one in self.segments if one.base_offset <= start), default=None)
         if floor is None:
@@ -127,7 +127,7 @@ class CleanableLog:
         return found
 
     def active_producers(self, now_ms: int) -> dict[int, LastRecord]:
-        """Those whose last batch must stay, for as long as a broker remembers them."""
+        """Return producers whose last batch must stay, for as long as a broker remembers them."""
         self.producers.expire(now_ms)
         return {
             producer_id: LastRecord(one.batches[-1].last_offset if one.batches else -1, one.epoch)
@@ -143,9 +143,9 @@ def open_cleanable(
     now_ms: int,
     guest: Guest | None = None,
 ) -> CleanableLog:
-    """Read what the cleaner needs of a partition directory; None: the first segment, the log's end.
+    """Read what the cleaner needs; by default from the first segment to the log end offset.
 
-    Raises KafkatoolError where there is no segment, or producers cannot be told from the log.
+    Raises KafkatoolError if there is no segment, or the log does not give the producer state.
     """
     guest = guest or Guest(cache_keep=True)
     names = list_names(directory)
@@ -170,7 +170,7 @@ def open_cleanable(
 
 
 def source_segment(path: str, guest: Guest) -> SourceSegment:
-    """What name, size and side files say of a segment."""
+    """Read a segment's facts from its name, size and side files."""
     found = status(path)
     base = int(os.path.basename(path)[:20])
     offsets = _read_index(path, "index", guest)
@@ -190,7 +190,7 @@ def source_segment(path: str, guest: Guest) -> SourceSegment:
 
 
 def _read_index(path: str, extension: str, guest: Guest) -> bytes:
-    """All of a side file; nothing where there is none."""
+    """Return all of a side file; nothing if there is none."""
     try:
         return read_small_file(path.removesuffix("log") + extension, guest)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The segment that a group of segments becomes: its log and its indexes, written as a broker appends."""
+"""Write the segment that replaces a group: its log and its indexes, as a broker appends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.run_accounting import RunColumns, add_run
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.compaction.cleanable_log import SourceSegment
-from kafkatool.engine.files.disk import File, Files, write_file
+from kafkatool.engine.files.disk import File, Files
+from kafkatool.engine.files.whole_files import write_file
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import MAX_INT32
 from kafkatool.format.columns import BatchColumns, Column
@@ -22,7 +23,7 @@ _BUFFER = 1 << 20
 
 
 class Output(NamedTuple):
-    """Where cleaned segments go, under their names and a suffix; no directory: nowhere, they are counted."""
+    """Where cleaned segments are written, with a suffix; no directory: they are only counted."""
 
     files: Files
     directory: str | None
@@ -57,7 +58,7 @@ class CleanedSegment:
         return os.path.join(directory, segment_file(self.base_offset, f".{extension}{self._output.suffix}"))
 
     def add(self, data: bytes | memoryview, sizes: Column, last_offsets: Column, times: Column) -> None:
-        """Batches one behind another, with their sizes, last offsets and largest timestamps.
+        """Add consecutive batches, with their sizes, last offsets and largest timestamps.
 
         Raises TooWide, IndexFull and InvalidOffset as a broker throws.
         """
@@ -82,7 +83,7 @@ class CleanedSegment:
         positions = ends - sizes
         if self._is_plain(last, int(ends[-1])):
             before = np.maximum.accumulate(np.append(self._accounting.max_timestamp, times[:-1]))
-            # Only these three of its columns are asked for.
+            # Only these three columns are used.
             columns = dict.fromkeys(BatchColumns._fields, positions)
             batches = BatchColumns(**{**columns, "size": sizes, "max_timestamp": times})
             run = RunColumns(batches, last, int(ends[-1]), np.flatnonzero(times > before))
@@ -100,7 +101,7 @@ class CleanedSegment:
                 self._times += time_index.write_entry(entries.time)
 
     def _is_plain(self, last: Column, end: int) -> bool:
-        """Whether the batches may be counted all at once."""
+        """Return whether the batches can be counted all at once."""
         accounting = self._accounting
         floor = accounting.last_indexed_offset + 1 if accounting.offset_entries else self.base_offset
         room = min(accounting.max_offset_entries, accounting.max_time_entries - 1)
@@ -108,16 +109,17 @@ class CleanedSegment:
         return bool(last[0] >= floor and end <= MAX_INT32 and used + len(last) < room)
 
     def close(self, modified_ns: int) -> SourceSegment:
-        """Write all that waits, sync it, and give the files the time of the last segment they come from."""
+        """Write what is buffered, sync it, and set the modification time of the last source segment."""
         closing = self._accounting.close()
         if closing is not None:
             self._times += time_index.write_entry(closing)
         path = ""
-        # A broker's file system interface knows milliseconds.
+        # Java's file API has millisecond resolution here.
         modified_ns = modified_ns // 1_000_000 * 1_000_000
         if self._log is not None:
             path = self._path("log")
             self._write()
+            self._output.files.set_mtime(path, modified_ns)
             self._log.sync()
             self._log.close()
             self._write_indexes(modified_ns)
@@ -134,14 +136,12 @@ class CleanedSegment:
 
     def _write_indexes(self, modified_ns: int) -> None:
         files = self._output.files
-        write_file(files, self._path("index"), self._offsets)
-        write_file(files, self._path("timeindex"), self._times)
+        write_file(files, self._path("index"), self._offsets, mtime_ns=modified_ns)
+        write_file(files, self._path("timeindex"), self._times, mtime_ns=modified_ns)
         if self.aborted:
             write_file(files, self._path("txnindex"), txn_index.write_entries(self.aborted))
-        for extension in ("log", "index", "timeindex"):
-            files.set_mtime(self._path(extension), modified_ns)
 
     def abandon(self) -> None:
-        """Let go of the file as it is."""
+        """Close the file as it is."""
         if self._log is not None:
             self._log.close()

@@ -32,7 +32,7 @@ _KEPT = int(Fate.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """How a pass is run. `capacity`: keys in the offset map; `room`: what there is for them."""
+    """How to run a pass. `capacity`: keys in the offset map; `room`: memory for them."""
 
     config: TopicConfig
     now_ms: int
@@ -62,12 +62,12 @@ class Counts:
     bytes_removed: dict[Fate, int] = field(default_factory=lambda: {fate: 0 for fate in Fate if fate})
     bad_checksums: int = 0
     first_bad_checksum: tuple[str, int] | None = None
-    """File and position of the first batch that is not what its checksum says."""
+    """File and position of the first batch that does not match its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The result of a pass: each group of segments, and the one that takes its place."""
+    """The result of a pass: each group of segments, and the one that replaces it."""
 
     groups: list[tuple[list[SourceSegment], SourceSegment]]
     end_offset: int
@@ -82,9 +82,9 @@ Watch = Callable[[CleanableStretch, JudgedBatches, SourceSegment], None]
 def clean(
     log: CleanableLog, dirty: DirtyRange, how: Cleaning, output: Output, watch: Watch | None = None
 ) -> Cleaned:
-    """Run one pass; raise CleanerStops where a broker's cleaner would give up, KeysDoNotFit.
+    """Run one pass; raise CleanerStops where a broker's cleaner would give up, and KeysDoNotFit.
 
-    `watch` is told of all records of magic 2 and what becomes of them.
+    `watch` is called with all records of magic 2 and their fates.
     """
     offsets = how.room.build(log, dirty, how.capacity, how.guest)
     work = _Pass(log, dirty, how, output, offsets)
@@ -96,7 +96,7 @@ def clean(
 
 
 def replaced(log: CleanableLog, cleaned: Cleaned) -> CleanableLog:
-    """The log with the segments that a pass wrote in the place of those it read."""
+    """Return the log with the segments that a pass wrote instead of those it read."""
     gone = {one.base_offset for group, _new in cleaned.groups for one in group}
     kept = [one for one in log.segments if one.base_offset not in gone]
     segments = sorted([*(new for _group, new in cleaned.groups), *kept], key=lambda one: one.base_offset)
@@ -121,13 +121,13 @@ class _Pass:
             how.now_ms,
         )
         clean = [one for one in log.segments if one.base_offset < dirty.first_dirty]
-        # Of messages of magic 0 and 1, which have no horizon of their own.
+        # For messages of magic 0 and 1, which have no horizon of their own.
         horizon_ms = clean[-1].modified_ms - how.delete_retention_ms if clean else 0
         self.legacy = LegacyFilter(offsets, horizon_ms, dirty.first_uncleanable, how.config.release)
         self.decoder = RecordDecoder()
 
     def clean_group(self, group: Sequence[SourceSegment]) -> SourceSegment:
-        """Write what stays of a group; raise CleanerStops where a broker's would throw."""
+        """Write what stays of a group; raise CleanerStops where a broker's cleaner would throw."""
         target = CleanedSegment(group[0].base_offset, self.how.config, self.output)
         self.transactions.kept = target.aborted
         try:
@@ -179,7 +179,7 @@ class _Pass:
     def _written(
         self, stretch: CleanableStretch, judged: JudgedBatches, sizes: Column, times: Column
     ) -> bytes | None:
-        """The bytes of what stays, sizes and times noted; None where some batch needs more care."""
+        """Return the bytes that stay, and set sizes and times; None if some batch needs more care."""
         columns = stretch.columns
         return loops.kept_batches(
             stretch.window,
@@ -218,7 +218,7 @@ class _Pass:
     def _pieces(
         self, stretch: CleanableStretch, judged: JudgedBatches, rows: np.ndarray, segment: SourceSegment
     ) -> Iterator[tuple[bytes | memoryview, int | None, int]]:
-        """The bytes of what stays, in order; of what is not a copy, its place in `rows` and its time."""
+        """Yield the bytes that stay, in order; for those not copied, also their place in `rows` and time."""
         batches = stretch.columns.batches
         is_copy = judged.outcome[rows] == Outcome.COPY
         starts = batches.position[rows] - stretch.shift
@@ -239,7 +239,7 @@ class _Pass:
     def _changed(
         self, stretch: CleanableStretch, judged: JudgedBatches, row: int, kept: Column, segment: SourceSegment
     ) -> bytes:
-        """A batch that is written anew, with these records."""
+        """Return a rewritten batch with these records."""
         header = read_header(stretch.raw(row))
         if not len(kept):
             return emptied(header)
@@ -289,7 +289,7 @@ def _position(item: CleanableStretch | LegacyEntry) -> int:
 def _copies(
     window: memoryview, starts: np.ndarray, ends: np.ndarray
 ) -> Iterator[tuple[memoryview, None, int]]:
-    """Batches as they are, those that lie together in one piece."""
+    """Yield batches unchanged, adjacent ones in one piece."""
     if not len(starts):
         return
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1

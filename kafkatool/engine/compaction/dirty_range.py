@@ -1,4 +1,4 @@
-"""Which part of a log the cleaner may clean, and why no more of it."""
+"""Decide which part of a log the cleaner may clean, and what limits it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bound(StrEnum):
 
 
 class BadCheckpoint(StrEnum):
-    """Why the checkpoint does not count, and all of the log does."""
+    """Why the checkpoint does not count, and the whole log is dirty."""
 
     BELOW_START = "below_log_start"
     ABOVE_END = "above_log_end"
@@ -28,7 +28,7 @@ class BadCheckpoint(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DirtyRange:
-    """From `first_dirty` to `first_uncleanable`, which begins a segment: the one that `bound` lies in."""
+    """From `first_dirty` to `first_uncleanable`, the base offset of the segment that contains `bound`."""
 
     first_dirty: int
     first_uncleanable: int
@@ -46,14 +46,14 @@ class DirtyRange:
         return self.cleanable_bytes / total if total else 0.0
 
     def is_due(self, min_ratio: float) -> bool:
-        """Whether a broker would clean it now."""
+        """Return whether a broker would clean it now."""
         return self.cleanable_bytes > 0 and (self.overdue_ms > 0 or self.ratio > min_ratio)
 
 
 def dirty_range(
     log: CleanableLog, checkpoint: int | None, config: TopicConfig, now_ms: int, guest: Guest | None = None
 ) -> DirtyRange:
-    """The range as a broker would choose it at this time."""
+    """Return the range as a broker would choose it at this time."""
     first, problem = _first_dirty(log, checkpoint)
     bound, reason = _bound(log, first, config.number("min.compaction.lag.ms"), now_ms)
     bound = max(first, bound)
@@ -100,7 +100,7 @@ def _overdue(segments: list[SourceSegment], config: TopicConfig, now_ms: int, gu
 
 
 def _first_time(segment: SourceSegment, guest: Guest) -> int:
-    """The largest timestamp of a segment's first batch."""
+    """Return the largest timestamp of a segment's first batch."""
     with open_source(segment.path, guest) as source:
         first = next(iter(scan(source)), None)
     return first.header.max_timestamp if isinstance(first, Batch) else -1

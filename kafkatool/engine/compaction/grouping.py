@@ -1,4 +1,4 @@
-"""Which neighbouring segments become one."""
+"""Decide which neighbouring segments are merged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkatool.format.batch import MAX_INT32
 def group_segments(
     segments: Sequence[SourceSegment], config: TopicConfig, first_uncleanable: int
 ) -> list[list[SourceSegment]]:
-    """Runs of segments that fit into one, by today's settings; the first of a run always does."""
+    """Return runs of segments that fit into one, by current settings; the first of a run always does."""
     groups: list[list[SourceSegment]] = []
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else first_uncleanable

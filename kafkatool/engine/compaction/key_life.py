@@ -1,4 +1,4 @@
-"""The life of one key: every record of it, and what a pass makes of each."""
+"""The life of one key: all its records, and what a pass does to each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stage(NamedTuple):
 
 @dataclass(slots=True)
 class KeyLife:
-    """Watches a pass for one key of batches of magic 2."""
+    """Watch a pass for one key in batches of magic 2."""
 
     key: bytes
     stages: list[Stage] = field(default_factory=list)
@@ -43,7 +43,7 @@ class KeyLife:
         self._take(stretch.columns, segment, judged)
 
     def look_at_the_rest(self, log: CleanableLog, guest: Guest) -> None:
-        """The segments that the pass did not reach."""
+        """Look in the segments that the pass did not reach."""
         decoder = RecordDecoder()
         for segment in log.segments:
             if segment.base_offset not in self._reached:
@@ -72,7 +72,7 @@ class KeyLife:
             )
 
     def _rows(self, columns: RecordColumns) -> list[int]:
-        """Which records have the key: by size, by hash, and then by its bytes."""
+        """Return the records with the key: by size, then hash, then bytes."""
         rows = np.flatnonzero(columns.key_size == len(self.key))
         if not len(rows):
             return []

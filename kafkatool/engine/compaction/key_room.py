@@ -1,4 +1,4 @@
-"""Room for the keys of a pass: in memory as a whole, in parts, or in parts that somebody else has made."""
+"""Hold the keys of a pass: all in memory, in parts, or in parts made elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEWEST_KEYS = 1000
 
 
 class KeysDoNotFit(Exception):
-    """There are more keys than there is room for, and nobody here to take them in parts."""
+    """There are more keys than fit, and no workers here to take them in parts."""
 
     def __init__(self, parting: Parting) -> None:
         super().__init__(f"more than {parting.room} keys")
@@ -28,24 +28,24 @@ class KeysDoNotFit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KeyRoom:
-    """What there is for the keys of a pass."""
+    """The memory for the keys of a pass."""
 
     memory: int | None = None
-    """Bytes they may take; None: any."""
+    """Bytes they may take; None: unlimited."""
     workers: Workers | None = field(default_factory=Workers)
-    """Who takes them in parts where that is too little; None: nobody here."""
+    """Workers that take keys in parts if that is too little; None: none here."""
     in_parts: InParts | None = None
-    """What these told, where they were taken in parts before."""
+    """The result, if the keys were taken in parts before."""
     is_all_counted: bool = False
-    """Whether to count all keys of a dirty range, too, that a broker's map has no room for."""
+    """Whether to count all keys of a dirty range, even those that do not fit into a broker's map."""
 
     @property
     def of_later_passes(self) -> KeyRoom:
-        """They read what was written here, and nobody else can."""
+        """Room for later passes: they read what was written here, so only this host's workers can help."""
         return KeyRoom(self.memory, self.workers or Workers())
 
     def build(self, log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest) -> OffsetMap:
-        """A map of so many keys at most. Raises CleanerStops, KeysDoNotFit."""
+        """Build a map of at most so many keys. Raises CleanerStops, KeysDoNotFit."""
         if self.in_parts is not None and self.in_parts.dirty != dirty:
             raise log_changed()
         room = LONG_MAX - 1 if self.memory is None else max(FEWEST_KEYS, self.memory // BYTES_A_KEY)
@@ -62,7 +62,7 @@ class KeyRoom:
     def _build(self, keys: Parting, capacity: int) -> OffsetMap:
         if self.in_parts is not None and self.in_parts.offsets is not None:
             return self.in_parts.offsets
-        # A map is full when one key more comes, be it a known one: so it takes one more than it should.
+        # A map is full when a key comes after the last one fits, even a known key: so allow one more.
         offsets = build_offset_map(keys.log, keys.dirty, min(capacity, keys.room + 1), keys.guest)
         if not offsets.is_full or keys.room >= capacity:
             offsets.capacity = capacity

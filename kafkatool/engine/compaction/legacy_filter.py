@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 under the cleaner. Kafka 4 writes what stays of them as batches of magic 2."""
+"""Clean messages of magic 0 and 1. Kafka 4 writes those that stay as batches of magic 2."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KeptMessages:
 
 @dataclass(frozen=True, slots=True)
 class LegacyFilter:
-    """`horizon_ms`: tombstones of segments that were last changed up to then can go."""
+    """`horizon_ms`: tombstones in segments last modified up to then can be removed."""
 
     offsets: OffsetMap
     horizon_ms: int
@@ -45,7 +45,7 @@ class LegacyFilter:
     release: Release
 
     def judge(self, entry: LegacyEntry, segment: SourceSegment, new_horizon_ms: int) -> KeptMessages:
-        """Decide about one message or wrapper; raise CleanerStops where a broker would throw."""
+        """Judge one message or wrapper; raise CleanerStops where a broker would throw."""
         try:
             records = legacy_records(entry.header, entry.data)
         except FormatError as error:

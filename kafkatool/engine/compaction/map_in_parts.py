@@ -1,12 +1,12 @@
-"""An offset map that memory has no room for: its keys in parts, each wherever there is a worker.
+"""An offset map too large for memory: its keys in parts, each built by some worker.
 
-    count       each part: how many keys are new in every item of the dirty range; too many: twice the parts
-    stop        where the map of a broker would be full, if it would
-    superseded  each part: one bit for every record that the pass will look at
+    count       each part: number of new keys in every item of the dirty range; if too many: twice the parts
+    stop        where the map of a broker would be full, if at all
+    superseded  each part: one bit for every record that the pass will read
 
-A part is all keys whose hash leaves the same rest. It reads the dirty range into a map of its own, of which
-only numbers and bits come back. Whether a record has a later one of its key is known to the part of that key;
-the bits of all parts together are the map.
+A part is all keys whose hashes leave the same remainder. It reads the dirty range into a map of its own, and
+returns only numbers and bits. Whether a record is superseded is known to the part of its key; the bits of all
+parts together are the map.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Bits = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class MapInParts(OffsetMap):
-    """Answers for the records of the pass, in the order in which it asks; there are no keys in it."""
+    """Answer for the records of the pass, in the order in which it asks; holds no keys itself."""
 
     newer: list[Bits] = field(default_factory=list)
-    """One bit a record; an array an item of the walk."""
+    """One bit per record; one array per item of the walk."""
     sizes: list[int] = field(default_factory=list)
     asked: int = 0
 
     def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
-        """Behind every offset where a later record has the key, else before all."""
+        """Return an offset after each record that is superseded, and -1 for the others."""
         if self.asked >= len(self.newer) or self.sizes[self.asked] != len(starts):
             raise log_changed()
         is_newer = np.unpackbits(self.newer[self.asked], count=len(starts))
@@ -62,7 +62,7 @@ def log_changed() -> KafkatoolError:
 
 @dataclass(frozen=True, slots=True)
 class InParts:
-    """What the parts of a dirty range told. `offsets`: None where keys were only counted."""
+    """The combined result of all parts. `offsets`: None if keys were only counted."""
 
     dirty: DirtyRange
     dirty_keys: int
@@ -71,7 +71,7 @@ class InParts:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """A dirty range with more keys than there is `room` for. `capacity`: of a map; None: they are counted."""
+    """A dirty range with more keys than `room`. `capacity`: of a broker's map; None: only count them."""
 
     log: CleanableLog
     dirty: DirtyRange
@@ -80,7 +80,7 @@ class Parting:
     capacity: int | None
 
     def steps(self, pool: Workers) -> Steps[InParts]:
-        """Each part is a function of its own. Raises CleanerStops where the range cannot be read."""
+        """Yield the work of the parts, then return. Raises CleanerStops if the range cannot be read."""
         counted = yield from self._count(pool)
         new_keys: Column = np.sum([one.new_keys for one in counted], axis=0)
         total = int(new_keys.sum())
@@ -100,7 +100,7 @@ class Parting:
         return [_MapPart(self, count, number) for number in range(count)]
 
     def _count(self, pool: Workers) -> Steps[list[_Counted]]:
-        """As many parts are made as it takes."""
+        """Count with as many parts as it takes."""
         parts = 2
         while True:
             asked = [pool.submit(_MapPart.count_new_keys, part) for part in self._parts(parts)]
@@ -125,7 +125,7 @@ class Parting:
 
 
 class _Counted(NamedTuple):
-    """Of each item of the dirty range: the keys that were new in it, and its last offset."""
+    """For each item of the dirty range: the number of its new keys, and its last offset."""
 
     new_keys: list[int]
     ends: list[int]
@@ -140,7 +140,7 @@ class _Stop(NamedTuple):
 
 
 class _Superseded(NamedTuple):
-    """Of each item of the walk: the bits of its records, and how many these are."""
+    """For each item of the walk: the bits of its records, and their number."""
 
     bits: list[Bits]
     sizes: list[int]
@@ -155,7 +155,7 @@ def _put_together(offsets: MapInParts, found: list[_Superseded]) -> None:
 
 
 def _stop_behind(keys: Parting, number: int, last_key: int) -> _Stop | None:
-    """At the first record with a key behind this row of this item; None if there is none."""
+    """Return the first record with a key after this row of this item; None if there is none."""
     for item in islice(dirty_keys(keys.log, keys.dirty, keys.guest), number, None):
         keyed = np.flatnonzero(item.sizes[last_key + 1 :] >= 0)
         if len(keyed):
@@ -167,7 +167,7 @@ def _stop_behind(keys: Parting, number: int, last_key: int) -> _Stop | None:
 
 @dataclass(frozen=True, slots=True)
 class _MapPart:
-    """One of so many parts of the keys."""
+    """One part of the keys."""
 
     whole: Parting
     parts: int
@@ -175,7 +175,7 @@ class _MapPart:
 
     @property
     def path(self) -> str:
-        """What it is about, for whoever has to tell."""
+        """What the work is about, for error messages."""
         return os.path.dirname(self.whole.log.active.path)
 
     @property
@@ -183,7 +183,7 @@ class _MapPart:
         return self.whole.dirty.cleanable_bytes
 
     def count_new_keys(self) -> _Counted | None:
-        """None where there are more than there is room for."""
+        """Count new keys; None if there are more than fit."""
         keys, counted = loops.KeyOffsets(), _Counted([], [])
         for item in self._items():
             before = len(keys)
@@ -195,7 +195,7 @@ class _MapPart:
         return counted
 
     def new_rows(self, number: int) -> list[int]:
-        """The rows of an item whose keys were not there before them."""
+        """Return the rows of an item whose keys are new."""
         keys, items, found = loops.KeyOffsets(), self._items(), []
         for item in islice(items, number):
             self._put(item, keys)
@@ -209,7 +209,7 @@ class _MapPart:
         return found
 
     def superseded(self, stop: _Stop | None, end_offset: int) -> _Superseded:
-        """Which records of the pass have a later one in this part."""
+        """Return which records of the pass have a later one in this part."""
         keys, found = loops.KeyOffsets(), _Superseded([], [])
         for item in self._items(stop):
             self._put(item, keys)
@@ -223,7 +223,7 @@ class _MapPart:
         return found
 
     def _items(self, stop: _Stop | None = None) -> Iterator[DirtyKeys]:
-        """Of the dirty range, up to where the map is full."""
+        """Yield the dirty range, up to where the map is full."""
         items = dirty_keys(self.whole.log, self.whole.dirty, self.whole.guest)
         if stop is None:
             yield from items
@@ -238,7 +238,7 @@ class _MapPart:
         keys.put(item.data, item.starts, self._sizes(item), item.offsets, self.whole.room + 1)
 
     def _sizes(self, item: DirtyKeys) -> Column:
-        """Those of other parts are made null."""
+        """Return the key sizes, with keys of other parts as null."""
         hashes = np.empty(len(item.sizes), dtype=np.uint64)
         starts: Any = item.starts
         sizes: Any = item.sizes
@@ -248,7 +248,7 @@ class _MapPart:
 
 
 def _newer(item: CleanableStretch | LegacyEntry, keys: loops.KeyOffsets) -> tuple[Bits, int]:
-    """A bit a record, whether these keys know a later one, and how many there are."""
+    """Return one bit per record, whether these keys have a later one, and the number of records."""
     fields: tuple[Buffer, Column, Column]
     if isinstance(item, CleanableStretch):
         columns = item.columns
@@ -264,7 +264,7 @@ def _message_keys(entry: LegacyEntry) -> tuple[tuple[bytes, Column, Column], Col
     try:
         records = list(records_of(entry.header, entry.data))
     except FormatError:
-        # The pass stops here by itself, and says why.
+        # The pass itself stops here, and reports why.
         records = []
     offsets = np.array([one.offset for one in records], dtype=np.int64)
     return joined_keys([one.key for one in records]), offsets

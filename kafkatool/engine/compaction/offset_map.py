@@ -1,4 +1,4 @@
-"""The last offset of every key of the dirty range, or of as much of it as the map has room for."""
+"""Map every key of the dirty range to its last offset, or as much of the range as fits."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ DEFAULT_DEDUPE_BUFFER = 128 << 20
 DEFAULT_LOAD_FACTOR = 0.9
 SLOT_SIZE = 24  # a broker's: an MD5 sum and an offset
 _MOST_MARKS = 64 << 20
-"""A byte each; a range of more offsets than these goes without."""
+"""One byte each; a range of more offsets goes without marks."""
 
 
 def map_capacity(
     dedupe_buffer: int = DEFAULT_DEDUPE_BUFFER, threads: int = 1, load_factor: float = DEFAULT_LOAD_FACTOR
 ) -> int:
-    """How many keys the map of one cleaner thread takes."""
+    """Return how many keys the map of one cleaner thread takes."""
     return int(min(dedupe_buffer // threads, INT_MAX) // SLOT_SIZE * load_factor)
 
 
 def needed_buffer(keys: int, threads: int = 1, load_factor: float = DEFAULT_LOAD_FACTOR) -> int | None:
-    """The smallest log.cleaner.dedupe.buffer.size that takes so many keys in one pass; None: none does.
+    """Return the least log.cleaner.dedupe.buffer.size for so many keys in one pass; None if none is.
 
-    A map is full when a record comes and it has no room for one key more, be it a known one.
+    A map is full when a record comes and there is no room for one more key, even if its key is known.
     """
     low, high = 0, INT_MAX * threads
     if map_capacity(high, threads, load_factor) <= keys:
@@ -58,7 +58,7 @@ def needed_buffer(keys: int, threads: int = 1, load_factor: float = DEFAULT_LOAD
 
 @dataclass(slots=True)
 class OffsetMap:
-    """`latest`: the last offset that was taken in; records behind it stay whatever their key."""
+    """`latest`: the last offset read; records after it stay whatever their key."""
 
     capacity: int
     keys: loops.KeyOffsets = field(default_factory=loops.KeyOffsets)
@@ -66,14 +66,14 @@ class OffsetMap:
     is_full: bool = False
     first: int = 0
     marks: NDArray[np.uint8] | None = None
-    """Of every record from offset `first` on, whether it was taken in, and a later one of its key."""
+    """For every record from offset `first` on: whether it was read, and whether it is superseded."""
     dirty_keys: int | None = None
-    """All keys of the dirty range, also those that found no room; None where they were not counted."""
+    """All keys of the dirty range, even those that did not fit; None if they were not counted."""
     count: int | None = None
-    """How many keys there are, where they are not here themselves."""
+    """How many keys there are, if the keys themselves are elsewhere."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Can be sent without its keys."""
+        """Pickle without the keys."""
         facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "keys"}
         return partial(type(self), **facts), ()
 
@@ -98,18 +98,18 @@ class OffsetMap:
         )
 
     def take(self, some: DirtyKeys) -> int:
-        """Take in keys while there is room; returns the row of the first one that has none."""
+        """Add keys while there is room; return the row of the first that has none."""
         if self.marks is not None and not _is_rising(some, self.latest, self.first + len(self.marks)):
-            self.marks = None  # they tell nothing of offsets that go to and fro
+            self.marks = None  # marks do not work for offsets that do not rise
         if self.marks is None:
             return self.keys.put(some.data, some.starts, some.sizes, some.offsets, self.capacity)
         fields = (some.data, some.starts, some.sizes, some.offsets)
         return self.keys.put_marking(*fields, self.capacity, self.first, self.marks)
 
     def last_offsets(self, data: Buffer, starts: Column, sizes: Column, offsets: Column) -> Column:
-        """The last offset of each of these keys, or one behind all; -1 for null and for a key unknown here.
+        """Return the last offset of each key, or LONG_MAX if superseded; -1 for null and unknown keys.
 
-        What a mark tells of the record at an offset need not be looked up.
+        Records whose offset has a mark need no look-up.
         """
         if self.marks is not None:
             marks = self._marks_at(self.marks, offsets)
@@ -127,11 +127,11 @@ class OffsetMap:
         return found
 
     def _marks_at(self, marks: NDArray[np.uint8], offsets: Column) -> NDArray[np.uint8]:
-        """The mark of each of these records, 0 where there is none."""
+        """Return the mark of each of these records, 0 if there is none."""
         at = offsets - self.first
         begin, end = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
         if begin >= 0 and end <= len(marks) and end - begin == len(at) and (np.diff(at) == 1).all():
-            return marks[begin:end]  # none is missing between them, as in a log that was never cleaned
+            return marks[begin:end]  # without gaps, as in a log that was never cleaned
         is_marked = (at >= 0) & (at < len(marks))
         found: NDArray[np.uint8] = marks[np.where(is_marked, at, 0)] * is_marked
         return found
@@ -142,20 +142,20 @@ class OffsetMap:
 
 
 def _is_rising(some: DirtyKeys, after: int, end: int) -> bool:
-    """Whether offsets rise, all of them between these."""
+    """Return whether offsets rise, all within these bounds."""
     offsets = some.offsets
     return not len(offsets) or bool(after < offsets[0] and offsets[-1] < end and (np.diff(offsets) > 0).all())
 
 
 class DirtyKeys(NamedTuple):
-    """Some records of the dirty range: sizes of -1 are keys that do not count."""
+    """Some records of the dirty range; keys with size -1 do not count."""
 
     data: Buffer
     starts: Column
     sizes: Column
     offsets: Column
     batch: Column
-    """The row of `batch_ends` that a record belongs to."""
+    """The row in `batch_ends` of the record's batch."""
     batch_ends: Column
 
     @property
@@ -163,14 +163,14 @@ class DirtyKeys(NamedTuple):
         return int(self.batch_ends[-1])
 
     def offset_before(self, row: int) -> int:
-        """How far a map reaches that is full at this row: to the last key, or the batch before, if more."""
+        """Return how far a map that is full at this row reaches: the last key, or the batch before."""
         ends: list[int] = self.batch_ends[: int(self.batch[row])][-1:].tolist()
         taken: list[int] = self.offsets[:row][self.sizes[:row] >= 0][-1:].tolist()
         return max([*ends, *taken], default=-1)
 
 
 def build_offset_map(log: CleanableLog, dirty: DirtyRange, capacity: int, guest: Guest) -> OffsetMap:
-    """Read the dirty range; raise CleanerStops where it cannot be read."""
+    """Read the dirty range; raise CleanerStops if it cannot be read."""
     offsets = OffsetMap(capacity, first=dirty.first_dirty)
     span = dirty.first_uncleanable - dirty.first_dirty
     if 0 < span <= _MOST_MARKS:
@@ -186,7 +186,7 @@ def build_offset_map(log: CleanableLog, dirty: DirtyRange, capacity: int, guest:
 
 
 def dirty_keys(log: CleanableLog, dirty: DirtyRange, guest: Guest) -> Iterator[DirtyKeys]:
-    """All keys of the dirty range, in order; raise CleanerStops where it cannot be read."""
+    """Yield all keys of the dirty range, in order; raise CleanerStops if it cannot be read."""
     return _Reading(log, dirty, guest).keys()
 
 
@@ -210,11 +210,11 @@ class _Reading:
                 else:
                     yield self._of_messages(item, segment)
             nothing = np.empty(0, dtype=np.int64)
-            # Over offsets that nobody has.
+            # Step over offsets without records.
             yield DirtyKeys(b"", nothing, nothing, nothing, nothing, np.array([end - 1]))
 
     def _of_batches(self, columns: RecordColumns, segment: SourceSegment) -> DirtyKeys:
-        """Those of aborted transactions and markers have no keys."""
+        """Return the keys of batches; those of aborted transactions and markers do not count."""
         batches = columns.batches
         has_keys = np.ones(len(batches.position), dtype=bool)
         for row, is_control, can_go in judge_transactions(columns, self.transactions, segment):
@@ -239,7 +239,7 @@ class _Reading:
 
 
 def joined_keys(keys: Sequence[bytes | None]) -> tuple[bytes, Column, Column]:
-    """Keys behind one another, where each begins, and its size."""
+    """Return the joined keys, where each begins, and its size."""
     sizes = np.array([-1 if key is None else len(key) for key in keys], dtype=np.int64)
     ends = np.cumsum(np.maximum(sizes, 0))
     return b"".join(key or b"" for key in keys), ends - np.maximum(sizes, 0), sizes
@@ -248,7 +248,7 @@ def joined_keys(keys: Sequence[bytes | None]) -> tuple[bytes, Column, Column]:
 def judge_transactions(
     columns: RecordColumns, transactions: CleanedTransactions, segment: SourceSegment
 ) -> list[tuple[int, bool, bool]]:
-    """Of every control or transactional batch: its row, whether it is a control batch, whether it can go."""
+    """Return, for each control or transactional batch: its row, whether it is control, whether it can go."""
     batches, judged = columns.batches, []
     for row in np.flatnonzero(batches.attributes & (CONTROL_MASK | TRANSACTIONAL_MASK)).tolist():
         producer_id, last = int(batches.producer_id[row]), int(batches.last_offset[row])

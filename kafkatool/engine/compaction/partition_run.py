@@ -31,6 +31,7 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, SegmentState
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.files.whole_files import make_directories
 from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.plan.evidence import Evidence, gather_evidence
 from kafkatool.engine.plan.steps import Applying, Plan, new_run_id, refuse_backup_dir
@@ -219,7 +220,7 @@ class PartitionCompaction:
         request, home = self.request, self.log_dir.path
         if request.write_to is not None:
             refuse_backup_dir(request.write_to, home)
-            os.makedirs(request.write_to, exist_ok=True)
+            make_directories(Disk(), request.write_to)
             target = os.path.join(request.write_to, self.named.partition.directory)
             if os.path.lexists(target):
                 raise Refused(f"{target}: is there already")

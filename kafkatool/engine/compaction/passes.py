@@ -1,4 +1,4 @@
-"""Several passes of the cleaner, each over what the one before it left."""
+"""Run several passes of the cleaner, each on the result of the one before."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from kafkatool.engine.compaction.cleaned_segment import Output
 from kafkatool.engine.compaction.cleaner import Cleaned, Cleaning, Watch, clean, replaced
 from kafkatool.engine.compaction.dirty_range import DirtyRange, dirty_range
 from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import remove_tree
 from kafkatool.errors import KafkatoolError
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass that was run."""
+    """One finished pass."""
 
     dirty: DirtyRange
     cleaned: Cleaned
@@ -23,7 +24,7 @@ class Pass:
 
 @dataclass(slots=True)
 class Compacted:
-    """What some passes made of a log. `dirty`: the range at the start; `left`: the one that is left."""
+    """The result of some passes over a log. `dirty`: the range at the start; `left`: the range left over."""
 
     before: CleanableLog
     after: CleanableLog
@@ -31,28 +32,28 @@ class Compacted:
     left: DirtyRange
     passes: list[Pass] = field(default_factory=list)
     directory: str | None = None
-    """Where the segments of the last pass are."""
+    """Directory of the last pass's segments."""
 
     @property
     def written(self) -> list[int]:
-        """The bases of the segments that passes wrote: all of `after` that is not a file of `before`."""
+        """Base offsets of segments that passes wrote: in `after`, but not as the same file in `before`."""
         return _bases_apart(self.after, self.before)
 
     @property
     def gone(self) -> list[int]:
-        """The bases of the old segments that are no longer in the log, whichever pass took them in."""
+        """Base offsets of old segments that are no longer in the log."""
         return _bases_apart(self.before, self.after)
 
 
 def _bases_apart(log: CleanableLog, other: CleanableLog) -> list[int]:
-    """The bases of the segments of one log whose files are not those of the other."""
+    """Return the base offsets of segments in one log whose files are not in the other."""
     paths = {one.path for one in other.segments}
     return [one.base_offset for one in log.segments if one.path not in paths]
 
 
 @dataclass(frozen=True, slots=True)
 class PassWork:
-    """Where passes write: into directories of their own under `parent`; None: the only pass is counted."""
+    """Where passes write: into new directories under `parent`; None: the only pass just counts."""
 
     files: Files
     parent: str | None
@@ -67,15 +68,17 @@ def compact(
     most: int | None,
     watch: Watch | None = None,
 ) -> Compacted:
-    """Run passes, at most so many, until nothing is left to clean; raise CleanerStops where one gives up.
+    """Run at most `most` passes, until nothing is left to clean; raise CleanerStops where one gives up.
 
-    `watch` sees what the first pass decides. Raises KeysDoNotFit before that, if at all.
+    `watch` sees the decisions of the first pass. KeysDoNotFit is raised before that, if at all.
     """
     dirty = dirty_range(log, checkpoint, how.config, how.now_ms, how.guest)
     done = Compacted(log, log, dirty, dirty)
     try:
         while done.left.cleanable_bytes > 0 and (most is None or len(done.passes) < most):
-            directory = _make_directory(work, len(done.passes))
+            directory = None
+            if work.parent is not None:
+                directory = make_pass_directory(work.files, work.parent, work.name, len(done.passes))
             output = Output(work.files, directory)
             before, done.directory = done.directory, directory
             cleaned = clean(done.after, done.left, how, output, None if done.passes else watch)
@@ -85,7 +88,7 @@ def compact(
             done.after = replaced(done.after, cleaned)
             how = replace(how, room=how.room.of_later_passes)
             if cleaned.end_offset <= done.left.first_dirty:
-                break  # not a single key has room
+                break  # not even one key fits
             done.left = dirty_range(done.after, cleaned.end_offset, how.config, how.now_ms, how.guest)
     except BaseException:
         drop(work.files, done.directory)
@@ -93,12 +96,11 @@ def compact(
     return done
 
 
-def _make_directory(work: PassWork, number: int) -> str | None:
-    if work.parent is None:
-        return None
-    directory = os.path.join(work.parent, f".{work.name}.kafkatool-pass-{number}")
+def make_pass_directory(files: Files, parent: str, name: str, number: int) -> str:
+    """Make a directory for the segments that a pass writes; raise KafkatoolError if it is there."""
+    directory = os.path.join(parent, f".{name}.kafkatool-pass-{number}")
     try:
-        work.files.make_directory(directory)
+        files.make_directory(directory)
     except FileExistsError:
         reason = "is left of a run that was interrupted, or of one under way: remove it if none is"
         raise KafkatoolError(f"{directory}: {reason}") from None
@@ -106,9 +108,6 @@ def _make_directory(work: PassWork, number: int) -> str | None:
 
 
 def drop(files: Files, directory: str | None) -> None:
-    """Remove what a pass wrote, now that nobody needs it."""
-    if directory is None or not os.path.isdir(directory):
-        return
-    for name in os.listdir(directory):
-        files.unlink(os.path.join(directory, name))
-    files.remove_directory(directory)
+    """Remove the files of a pass that are no longer needed."""
+    if directory is not None and os.path.isdir(directory):
+        remove_tree(files, directory)

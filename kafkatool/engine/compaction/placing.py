@@ -1,12 +1,12 @@
-"""Put a compacted partition where it is wanted: as a directory of its own, or in the place of the old one.
+"""Put a compacted partition in place: as a new directory, or instead of the old segments.
 
-In place, by a broker's own protocol, so that a broker that starts in the middle finds the old log or the new:
+In place, by a broker's own protocol, so that a broker starting in the middle finds the old log or the new:
 
-    write     B.log.cleaned …            a crash: .cleaned files are removed, the old log stands
-    rename    .cleaned to .swap          the highest base first; a crash: the same, as long as one is .cleaned
-    remove    the old segments           a crash: the .swap files take their place
-    rename    .swap to the final names   the highest base first: a broker that starts now deletes what lies
-                                         among the ranges of .swap files, so none of the new may
+    write     B.log.cleaned …            a crash: .cleaned files are removed, the old log stays
+    rename    .cleaned to .swap          highest base offset first; a crash: the same, while one is .cleaned
+    remove    the old segments           a crash: the .swap files replace them
+    rename    .swap to the final names   highest base offset first: a broker starting now deletes what lies
+                                         within the range of the .swap files, so no new segment may
     write     cleaner-offset-checkpoint  a crash: the range is cleaned again
 """
 
@@ -16,7 +16,7 @@ import os
 import re
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.compaction.passes import Compacted
+from kafkatool.engine.compaction.passes import Compacted, drop, make_pass_directory
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.plan.steps import FileStretch, Plan, Step, remove, rename, write
@@ -33,23 +33,26 @@ _CHUNK = 1 << 20
 
 
 def write_partition(done: Compacted, source: str, target: str, files: Files, guest: Guest) -> None:
-    """Make `target`, which must not be there: the compacted segments, and all that stays as it was."""
+    """Create `target`, which must not exist: the compacted segments, and all that is unchanged."""
     if os.path.lexists(target):
         raise Refused(f"{target}: is there already")
-    directory = done.directory or f"{target}.kafkatool-new"
-    if done.directory is None:
-        files.make_directory(directory)
+    parent, name = os.path.split(os.path.abspath(target))
+    directory = done.directory or make_pass_directory(files, parent, name, 0)
     gone = _replaced_names(done)
-    for name in sorted(os.listdir(source)):
-        if _COPIED.fullmatch(name) and name not in gone:
-            _copy(os.path.join(source, name), os.path.join(directory, name), files, guest)
-    files.sync_directory(directory)
-    files.rename(directory, target)
-    files.sync_directory(os.path.dirname(os.path.abspath(target)))
+    try:
+        for name in sorted(os.listdir(source)):
+            if _COPIED.fullmatch(name) and name not in gone:
+                _copy(os.path.join(source, name), os.path.join(directory, name), files, guest)
+        files.sync_directory(directory)
+        files.rename(directory, target)
+    except BaseException:
+        drop(files, directory)
+        raise
+    files.sync_directory(parent)
 
 
 def _replaced_names(done: Compacted) -> set[str]:
-    """Files of the segments that were cleaned, and the producers' snapshots of those that were merged."""
+    """Return the files of cleaned segments, and the producer snapshots of those that were merged."""
     merged = set(done.gone) - set(done.written)
     files = {segment_file(base, f".{extension}") for base in done.gone for extension in _EXTENSIONS}
     return files | {segment_file(base, ".snapshot") for base in merged}
@@ -63,14 +66,14 @@ def _copy(source: str, target: str, files: Files, guest: Guest) -> None:
             while piece := opened.read(position, _CHUNK):
                 file.write_at(position, piece)
                 position += len(piece)
+        files.set_mtime(target, os.stat(source).st_mtime_ns)
         file.sync()
     finally:
         file.close()
-    files.set_mtime(target, os.stat(source).st_mtime_ns)
 
 
 def plan_swap(done: Compacted, source: str, log_dir: str, partition: TopicPartition, guest: Guest) -> Plan:
-    """The stages that put the segments of the last pass in the place of the old ones."""
+    """Plan to replace the old segments by those of the last pass."""
     assert done.directory is not None
     new = {base: _files_of(done.directory, base) for base in done.written}
     cleaned, swapped, final = [], [], []
@@ -105,7 +108,7 @@ def _checkpoint_step(log_dir: str, partition: TopicPartition, offset: int, guest
 
 
 def read_checkpoint(log_dir: str, guest: Guest) -> list[PartitionOffset]:
-    """Up to where each partition is cleaned; nothing where there is no such file."""
+    """Return up to where each partition is cleaned; nothing if there is no such file."""
     try:
         return read_offset_checkpoint(read_small_file(os.path.join(log_dir, CLEANER_CHECKPOINT), guest))
     except FileNotFoundError:

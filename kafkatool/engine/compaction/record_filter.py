@@ -1,4 +1,4 @@
-"""Which records and batches of a segment stay, asked of whole columns at once."""
+"""Decide which records and batches of a segment stay, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 
 
 class JudgedBatches(NamedTuple):
-    """A row a record, and a row a batch; `new_horizon`: the batch begins to wait for its deletion now."""
+    """Fates per record, outcomes per batch; `new_horizon`: the batch gets a delete horizon now."""
 
     fate: NDArray[np.uint8]
     outcome: NDArray[np.uint8]
@@ -30,7 +30,7 @@ class JudgedBatches(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningFilter:
-    """The rules of one pass. `first_uncleanable`: the batch that ends there stays, be it empty."""
+    """The rules of one pass. `first_uncleanable`: the batch that ends there stays, even if empty."""
 
     offsets: OffsetMap
     transactions: CleanedTransactions
@@ -70,7 +70,7 @@ class CleaningFilter:
 
 
 class CleanedProducers:
-    """The producers that a broker remembers, and the last batch of each, which tells it where they were."""
+    """The producers that a broker remembers, with the last batch of each, which shows where they were."""
 
     def __init__(self, known: Mapping[int, LastRecord]) -> None:
         self._ids = np.array(sorted(known), dtype=np.int64)
@@ -79,7 +79,7 @@ class CleanedProducers:
         self._epochs = np.array([one.epoch for one in last], dtype=np.int64)
 
     def are_last(self, batches: BatchColumns) -> Flags:
-        """Which batches are the last of their producer."""
+        """Return which batches are the last of their producer."""
         if not len(self._ids):
             return np.zeros(len(batches.position), dtype=bool)
         at: Column = np.minimum(np.searchsorted(self._ids, batches.producer_id), len(self._ids) - 1)

@@ -1,4 +1,4 @@
-"""Batches and messages written anew, with the records that stay."""
+"""Rewrite batches and messages with the records that stay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_PRODUCER = BatchHeader(0, 0, -1, 2, 0, 0, 0, -1, -1, -1, -1, -1, 0)
 
 
 def kept_records(columns: RecordColumns, rows: Iterable[int]) -> list[Record]:
-    """These records of some columns."""
+    """Return these rows of some columns as records."""
     offsets, times = columns.offset, columns.timestamp_ms
     return [
         Record(
@@ -44,7 +44,7 @@ def kept_records(columns: RecordColumns, rows: Iterable[int]) -> list[Record]:
 
 
 def rewritten(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
-    """A batch with only these records; raise NotWritable where a broker would throw."""
+    """Return a batch with only these records; raise NotWritable where a broker would throw."""
     times = [record.timestamp_ms for record in records]
     check_writable(header, [record.offset for record in records], times)
     base = records[0].timestamp_ms if horizon_ms is None else horizon_ms
@@ -66,7 +66,7 @@ def _compressed(header: BatchHeader, body: bytes) -> bytes:
 def rewritten_rows(
     header: BatchHeader, columns: RecordColumns, rows: Column, horizon_ms: int | None
 ) -> bytes:
-    """The same for rows of columns; those without headers need no step of Python each."""
+    """Do the same for rows of columns; those without headers need no Python step each."""
     if columns.headers_count[rows].any():
         return rewritten(header, kept_records(columns, rows.tolist()), horizon_ms)
     table = np.stack(
@@ -95,7 +95,7 @@ def legacy_records(header: LegacyHeader, data: memoryview) -> list[Record]:
 def converted(
     header: LegacyHeader, records: Sequence[Record], horizon_ms: int | None
 ) -> tuple[BatchHeader, bytes]:
-    """As Kafka 4 keeps old messages: as one batch of magic 2."""
+    """Convert old messages to one batch of magic 2, as Kafka 4 does."""
     codec = header.attributes & CODEC_MASK
     is_append_time = header.timestamp_type is TimestampType.LOG_APPEND
     model = _NO_PRODUCER._replace(
@@ -109,7 +109,7 @@ def converted(
 
 
 def rewritten_wrapper(header: LegacyHeader, records: Sequence[Record]) -> bytes:
-    """As Kafka 3.9 keeps old messages: in a wrapper of the same magic."""
+    """Keep old messages in a wrapper of the same magic, as Kafka 3.9 does."""
     base, magic = records[0].offset, header.magic
     is_append_time = header.timestamp_type is TimestampType.LOG_APPEND
     kind = TIMESTAMP_TYPE_MASK if is_append_time else 0

@@ -1,4 +1,4 @@
-"""What one pass of the cleaner would save, without writing anything; and how many keys its map holds."""
+"""Count what one pass of the cleaner would save, without writing anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkatool.errors import KafkatoolError
 
 
 def key_capacity(sources: Sources) -> int:
-    """How many keys a broker's map has room for, by its settings."""
+    """Return how many keys a broker's map has room for, by its settings."""
     size, threads, factor = (
         sources.broker(f"log.cleaner.{name}").value
         for name in ("dedupe.buffer.size", "threads", "io.buffer.load.factor")
@@ -35,7 +35,7 @@ class SavingsRequest:
 
 
 def savings(ask: SavingsRequest) -> dict[str, Any]:
-    """Records and bytes before and after a pass; `error` where a broker's cleaner would give up."""
+    """Return records and bytes before and after a pass; `error` where a broker's cleaner would give up."""
     try:
         log = open_cleanable(
             ask.path,

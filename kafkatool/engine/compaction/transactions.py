@@ -1,7 +1,7 @@
-"""Which transactional batches and markers a pass of the cleaner can do without.
+"""Decide which transactional batches and markers a pass of the cleaner can remove.
 
-Data of an aborted transaction can go at once. A marker can go when no batch of its transaction was met in
-this pass; until an abort's can, its entry stays in the transaction index.
+Data of an aborted transaction can go at once. A marker can go if no batch of its transaction was seen in this
+pass; until an abort marker can, its entry stays in the transaction index.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ ABORT, COMMIT = 0, 1
 
 
 class CleanedTransactions:
-    """The transactions under way at one point of a walk."""
+    """The open transactions at one point of a walk."""
 
     def __init__(self) -> None:
         self.kept: list[AbortedTxn] = []
-        """Entries for the index of the segment that is being written."""
+        """Entries for the index of the segment being written."""
         self._waiting: list[tuple[int, int, AbortedTxn]] = []
         self._added = 0
         self._aborted: dict[int, AbortedTxn] = {}
         self._observed: set[int] = set()
-        """Of those, the producers of which data was met."""
+        """Producers of these of which data was seen."""
         self._committed: set[int] = set()
 
     def add(self, transactions: Iterable[AbortedTxn]) -> None:
@@ -33,7 +33,7 @@ class CleanedTransactions:
             heappush(self._waiting, (txn.first_offset, self._added, txn))
 
     def data(self, producer_id: int, last_offset: int) -> bool:
-        """A transactional batch: whether it was aborted."""
+        """Take a transactional batch; return whether it was aborted."""
         self._begin(last_offset)
         if producer_id in self._aborted:
             self._observed.add(producer_id)
@@ -42,7 +42,7 @@ class CleanedTransactions:
         return False
 
     def control(self, producer_id: int, last_offset: int, kind: int | None) -> bool:
-        """A control batch, None for one that was emptied: whether nobody needs it any more."""
+        """Take a control batch (None: an emptied one); return whether it is no longer needed."""
         self._begin(last_offset)
         if kind is None:
             return True
@@ -55,7 +55,7 @@ class CleanedTransactions:
         return False
 
     def _end_aborted(self, producer_id: int) -> bool:
-        """Whether data of the transaction is still there."""
+        """End an aborted transaction; return whether data of it is still there."""
         txn = self._aborted.pop(producer_id, None)
         if txn is None or producer_id not in self._observed:
             return False

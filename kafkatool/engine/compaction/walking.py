@@ -1,8 +1,8 @@
-"""The batches of a segment as columns, or the place where the cleaner stops.
+"""Walk the batches of a segment as columns, up to where the cleaner stops.
 
-A broker's cleaner follows the lengths and gives up where one cannot be. It does not look at checksums: it
-copies a batch with a wrong one, and seals what it rewrites of it with a right one. So the walk goes on behind
-such a batch, and marks it.
+A broker's cleaner follows the lengths and gives up at an impossible one. It does not check checksums: it
+copies a batch with a wrong one, and gives a correct one to what it rewrites. So the walk continues after such
+a batch, and marks it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkatool.format.legacy import LegacyHeader
 
 _Item = TypeVar("_Item")
 _LARGE = 8 << 20
-"""Bytes of a segment for which a thread is worth its while."""
+"""Size of a segment from which a thread pays off."""
 
 
 class CleanableStretch(NamedTuple):
@@ -32,17 +32,17 @@ class CleanableStretch(NamedTuple):
     columns: RecordColumns
     window: bytes
     shift: int
-    """What to take from a position in the file to have that in `window`."""
+    """Subtract this from a position in the file to get the place in `window`."""
     has_bad_checksum: bool = False
-    """It is one batch, and not what its checksum says."""
+    """It is a single batch that does not match its checksum."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether its records lie in `window` itself, and not in what was decompressed from it."""
+        """Whether its records lie in `window` itself, not decompressed elsewhere."""
         return self.columns.data.obj is self.window
 
     def raw(self, row: int) -> memoryview:
-        """The bytes of a batch."""
+        """Return the bytes of a batch."""
         start = int(self.columns.batches.position[row]) - self.shift
         return memoryview(self.window)[start : start + int(self.columns.batches.size[row])]
 
@@ -58,9 +58,9 @@ class LegacyEntry(NamedTuple):
 def walk(
     segment: SourceSegment, decoder: RecordDecoder, guest: Guest, start: int = 0
 ) -> Iterator[CleanableStretch | LegacyEntry]:
-    """All batches from a position on; raise CleanerStops where a broker's cleaner would find none.
+    """Yield all batches from a position on; raise CleanerStops where a broker's cleaner would.
 
-    What is yielded holds until the next one is asked for.
+    Each item is valid until the next one is asked for.
     """
     items = _walk(segment, decoder, guest, start)
     return _ahead(items) if segment.size > _LARGE else items
@@ -87,7 +87,7 @@ def _walk(
 
 
 def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
-    """The same items; a thread reads, checks and decodes the next one while the caller works on this one."""
+    """Yield the items; a thread reads, checks and decodes the next while the caller uses this one."""
     from concurrent.futures import ThreadPoolExecutor
 
     with closing(cast(Generator[_Item, None, None], items)), ThreadPoolExecutor(1) as pool:
@@ -98,7 +98,7 @@ def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
 
 
 def _is_walked_over(batch: Batch, damage: Damage, base_offset: int) -> bool:
-    """Whether a batch of the segment that begins there is one but for its checksum."""
+    """Return whether the damage is only a wrong checksum of a batch that belongs to this segment."""
     header = batch.header
     if damage.kind is not FindingClass.BAD_CRC or damage.position != batch.position:
         return False
@@ -110,7 +110,7 @@ def _is_walked_over(batch: Batch, damage: Damage, base_offset: int) -> bool:
 def _single(
     segment: SourceSegment, decoder: RecordDecoder, batch: Batch
 ) -> Iterator[CleanableStretch | LegacyEntry]:
-    """A batch that is not part of a run."""
+    """Yield a batch that is not part of a run."""
     if batch.data is None:
         raise CleanerStops(segment.path, batch.position, f"a batch of {batch.header.size} bytes")
     if isinstance(batch.header, LegacyHeader):
@@ -131,7 +131,7 @@ def _stretches(
             yield CleanableStretch(columns, window, position - start)
             decoder.turn()
             continue
-        # A very large batch comes piece by piece, each in the memory of the one before.
+        # A very large batch comes in pieces, each in the memory of the one before.
         pieces.append(_copied(columns))
         if sum(map(len, pieces)) == int(columns.batches.records_count[0]):
             yield CleanableStretch(_joined(pieces), window, position - start)

@@ -1,4 +1,4 @@
-"""Which keys, and beginnings of keys, have most for the cleaner to remove."""
+"""Find the keys, and key prefixes, of which the cleaner would remove most."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUPERSEDED, _TOMBSTONE = int(Fate.SUPERSEDED), int(Fate.TOMBSTONE)
 
 @dataclass(slots=True)
 class Waste:
-    """Watches a pass; a record's bytes are those of its key and value."""
+    """Watch a pass; a record's bytes are those of its key and value."""
 
     keys: Keys = field(default_factory=Keys)
 

@@ -157,7 +157,7 @@ class Search:
         held: Batch | None = None  # until its damage is known
         for item in scan(source, start):
             if isinstance(item, Damage) and not _is_reserved(item, segment):
-                self.damage.append((path, in_flight(item, source, path)))
+                self.damage.append((path, in_flight(item, source)))
             if held is not None:
                 yield held
             held = item if isinstance(item, Batch) and not item.is_valid else None

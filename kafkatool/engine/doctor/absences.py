@@ -1,4 +1,4 @@
-"""What a broker should have and has not: partitions, its metadata log, marks of a clean shutdown."""
+"""Find what a broker should have and lacks: partitions, its metadata log, clean shutdown markers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def absence_symptoms(broker: Broker, start: BrokerStart) -> Iterator[Symptom]:
 
 
 def _missing_metadata(broker: Broker) -> Iterator[Symptom]:
-    """A controller without its metadata log: alone, it begins an empty cluster."""
+    """Yield a symptom if a controller lacks its metadata log: if alone, it would begin an empty cluster."""
     if "controller" not in (broker.setting("process.roles") or "") or not broker.log_dirs:
         return
     if any(map(holds_metadata, broker.log_dirs)):
@@ -46,7 +46,7 @@ def _missing_metadata(broker: Broker) -> Iterator[Symptom]:
 
 
 def _missing_marks(broker: Broker) -> Iterator[Symptom]:
-    """The cluster takes a broker for shut down cleanly only if all its directories were."""
+    """Yield missing markers: a broker counts as cleanly shut down only if all its directories have one."""
     bare = [one for one in broker.log_dirs if not one.was_shut_down_cleanly]
     if len(bare) == len(broker.log_dirs):
         return
@@ -60,7 +60,7 @@ def _missing_marks(broker: Broker) -> Iterator[Symptom]:
 
 
 def _missing_partitions(broker: Broker, start: BrokerStart) -> Iterator[Symptom]:
-    """Partitions that the metadata has in a directory that is here, and that are not in it."""
+    """Yield partitions that the metadata places in one of these directories, and that are not there."""
     view, node = start.cluster, broker.node_id
     if node is None or not (view.is_known and view.is_complete):
         return
@@ -73,7 +73,7 @@ def _missing_partitions(broker: Broker, start: BrokerStart) -> Iterator[Symptom]
 
 
 def no_directory_is_lost(broker: Broker, start: BrokerStart) -> bool:
-    """Whether the metadata proves that every partition of the broker is in a directory that is here."""
+    """Return whether the metadata proves that no directory is missing that holds partitions of the broker."""
     view, node = start.cluster, broker.node_id
     if node is None or not (view.is_known and view.is_complete):
         return False
@@ -85,7 +85,7 @@ def no_directory_is_lost(broker: Broker, start: BrokerStart) -> bool:
 
 
 def _home(broker: Broker, replicas: Replicas, node: int) -> LogDir | None:
-    """The directory that should have it; None where that is not among those that were read."""
+    """Return the directory that should hold the partition; None if it is not among those that were read."""
     if node not in replicas.replicas:
         return None
     wanted = replicas.directory_of(node)
@@ -111,7 +111,7 @@ def _missing(home: LogDir, key: TopicPartition, replicas: Replicas, node: int) -
     if others and home.was_shut_down_cleanly:
         advice = Advice.DO_WITHOUT(file=marker)
     finding = Finding(os.path.join(home.path, name), *key, damage, advice, replicas)
-    # With the mark it may be elected, and those who have the records cut them.
+    # With the marker it may be elected leader, and replicas that have the records truncate them.
     is_maybe = bool(others) and home.was_shut_down_cleanly
     return Symptom(finding, log_dir=home.path, directory=name, is_maybe=is_maybe)
 

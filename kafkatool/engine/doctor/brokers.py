@@ -1,4 +1,4 @@
-"""The brokers behind what was named: each with all its log directories, found or missing."""
+"""The brokers of the named paths, each with all its log directories, found or missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECOVERY_THREADS = "num.recovery.threads.per.data.dir"
 
 @dataclass(slots=True)
 class Broker:
-    """One broker: the log directories that could be read, and its configuration where that was named."""
+    """One broker: its readable log directories, and its configuration if that was named."""
 
     log_dirs: list[LogDir]
     configuration: ConfiguredBroker | None = None
@@ -45,28 +45,28 @@ class Broker:
         return configured if configured is not None or self.meta is None else self.meta.node_id
 
     def setting(self, name: str) -> str | None:
-        """What the broker's configuration says; None where that is nothing, or was not named."""
+        """Return a setting of the broker's configuration; None if it is not set or not known."""
         return None if self.configuration is None else self.configuration.settings.get(name)
 
     @property
     def recovery_threads(self) -> tuple[int, int]:
-        """The fewest and the most threads a directory: as it is configured, or the defaults of releases."""
+        """Fewest and most threads per directory: as configured, or the defaults of the releases."""
         number = parse_int(self.setting(_RECOVERY_THREADS) or "")
         return (1, 2) if number is None else (max(1, number), max(1, number))
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is configured as the only controller: nobody has what its metadata has lost."""
+        """Whether it is configured as the only controller: no other node has a copy of its metadata."""
         names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
         others = next(filter(None, map(self.setting, names)), ",")
         return "controller" in (self.setting("process.roles") or "") and "," not in others
 
 
 def find_brokers(paths: Sequence[str], targets: Sequence[Target], guest: Guest) -> list[Broker]:
-    """The brokers of these configurations, and those that own the other directories.
+    """Return the brokers of these configurations, and the owners of the other directories.
 
-    `targets` is what the paths beside the configurations stand for. Raises UsageError for a partition or
-    a file, KafkatoolError where a directory that was named itself cannot be listed.
+    `targets` are the named paths that are no configurations. Raises UsageError for a partition or a file, and
+    KafkatoolError if a named directory cannot be listed.
     """
     brokers = [_configured(one, guest) for one in configured_brokers(paths)]
     lone: list[LogDir] = []

@@ -1,4 +1,4 @@
-"""The whole visit: everything that is asked of one broker's directories and its host, and the verdict."""
+"""Examine one broker's directories and its host, and give a verdict."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
 
 _SAMPLE = 64 << 20
-"""Bytes that are sampled unless a share was asked for."""
+"""Bytes to sample if no share is given."""
 _LEAST_TAIL = 1 << 20
-"""Bytes at the end of one log that are always looked at for transactions."""
+"""Bytes at the end of each log that are always searched for transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorRequest:
-    """What the doctor was told."""
+    """What to examine, and how."""
 
     now_ms: int
     guest: Guest = field(default_factory=Guest)
     user: str | None = None
     sample: float | None = None
-    """Share of the logs to read besides; None: as much as takes no time."""
+    """Share of the logs to sample; None: as much as takes little time."""
     is_quick: bool = False
-    """Nothing is scanned: what a scan would cut is not known."""
+    """Scan nothing: what a scan would cut stays unknown."""
     is_elsewhere: bool = False
     """This is not the broker's host."""
     nofile: int | None = None
     max_map_count: int | None = None
     beside: Sequence[LogDir] = ()
-    """Log directories that were named with this broker's: they may show how a transaction ended."""
+    """Log directories named together with this broker's: they may show how a transaction ended."""
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What became of the visit."""
+    """The result of an examination."""
 
     broker: Broker
     verdict: StartVerdict
     chart: Chart
     pid: int | None = None
-    """The process that is running on it; 0 where it cannot be named."""
+    """The process that holds the directories; 0 if it cannot be determined."""
     partitions: int = 0
     size: int = 0
     sampled_size: int = 0
     read_rate: float | None = None
     recovery: RecoveryTime | None = None
-    """None where nothing has to be scanned."""
+    """None if nothing has to be scanned."""
     offline: list[str] = field(default_factory=list)
 
     def count(self, severity: Severity) -> int:
@@ -77,7 +77,7 @@ class Diagnosis:
 
 
 def log_size(broker: Broker) -> int:
-    """Bytes of all logs, which is what progress is counted in."""
+    """Return the size of all logs, the unit of progress."""
     return sum(
         segment.log.size
         for log_dir in broker.log_dirs
@@ -90,14 +90,14 @@ def log_size(broker: Broker) -> int:
 def examine(
     broker: Broker, asked: DoctorRequest, advance: Callable[[int], None] = lambda size: None
 ) -> Diagnosis:
-    """Ask everything; raises UsageError for a user that nobody knows."""
+    """Run all checks; raise UsageError for an unknown user."""
     chart = Chart()
     holders = {one.path: lock_holder(one.path) for one in broker.log_dirs if not is_remote(one.path)}
     pid = next((holder for holder in holders.values() if holder is not None), None)
     scans: list[Scans] = []
     for log_dir in broker.log_dirs:
         tell_problems(log_dir.problems, chart.notes, chart.failures)
-    # Before anything else is read: the more is read, the more of it a volume may have at hand.
+    # Measured first: whatever is read before may then come from a cache of the volume.
     rate = None if asked.is_elsewhere or pid is not None else measured_rate(_logs(broker), asked.guest)
     if pid is None:
         scans = _follow(broker, asked, chart, advance)
@@ -136,7 +136,7 @@ def _follow(
 
 
 def _sample(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: bool) -> int:
-    """Look for damage in a part of all logs; what the start came upon is not told again."""
+    """Verify a sample of all logs, leaving out what the simulated start reported; return its size."""
     size = log_size(broker)
     share = asked.sample if asked.sample is not None else min(1.0, _SAMPLE / max(1, size))
     request = VerifyRequest(sample=share, guest=asked.guest, partitions_only=not is_alive)
@@ -151,11 +151,11 @@ def _sample(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: boo
     for finding in run.findings(Workers()):
         file = os.path.normpath(finding.file)
         if not is_alive and (file in known or finding.damage.severity is Severity.NO_START):
-            continue  # the start that was followed has had its say about this, and knows more
+            continue  # the simulated start has reported this already, and knows more
         if os.path.dirname(file) in spare:
             less = min(finding.damage.severity, Severity.DEGRADED)
             finding = replace(finding, damage=replace(finding.damage, severity=less))
-        # A start that was not followed may cut what is behind the damage, too.
+        # A start that was not simulated may also cut what follows the damage.
         is_open = bool(chart.unscanned) and not finding.below_recovery_point
         chart.symptoms.append(Symptom(finding, is_open=is_open))
     chart.failures += [failure for failure in run.summary.failures if failure not in chart.failures]
@@ -164,7 +164,7 @@ def _sample(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: boo
 
 
 def _transactions(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_alive: bool) -> None:
-    """Tell what holds last stable offsets; a start that was followed has read the ends of logs already."""
+    """Report what holds back last stable offsets; a simulated start has read the ends of the logs already."""
     beside = [one for one in asked.beside if one.path not in broker.paths]
     verdicts = TransactionVerdicts([*broker.log_dirs, *beside], [], asked.guest)
     count, unread = sum(len(one.partitions) for one in broker.log_dirs), 0
@@ -182,7 +182,7 @@ def _transactions(broker: Broker, asked: DoctorRequest, chart: Chart, *, is_aliv
 def _look_around(
     broker: Broker, asked: DoctorRequest, chart: Chart, scans: list[Scans], pid: int | None
 ) -> None:
-    """The host; of another host only what was given."""
+    """Check the host; for another host, only the limits that were given."""
     here = [one for one in broker.log_dirs if not is_remote(one.path)]
     if not here:
         return
@@ -203,7 +203,7 @@ def _look_around(
 
 
 def _logs(broker: Broker) -> list[str]:
-    """The logs, the largest first: one long piece tells more than many short ones."""
+    """Return the logs, largest first: one long read measures better than many short ones."""
     logs = [
         segment.log
         for log_dir in broker.log_dirs

@@ -1,9 +1,7 @@
-"""What the host grants a broker: open files, memory maps, free space, and the file systems it is on.
+"""Check the limits of a broker's host: open files and memory maps.
 
-open files      one for every .log and .txnindex, besides the broker's own; all are opened at the start
-memory maps     two for every segment whose indexes are in use: the newest ones at once, others with time
-space           indexes that a start makes anew; and indexes of the newest segments, which are reserved
-                without being written: on a full volume they end a broker later, in the midst of its work
+open files      one per .log and .txnindex, besides the broker's own; all are opened at start-up
+memory maps     two per segment whose indexes are in use: the newest at once, others over time
 """
 
 from __future__ import annotations
@@ -22,26 +20,26 @@ from kafkatool.engine.doctor.symptoms import Symptom, host_finding
 from kafkatool.format import kinds
 
 OWN_FILES = 250
-"""What a broker has open before any log: jars, sockets, pipes."""
+"""Files that a broker opens before any log: jars, sockets, pipes."""
 OWN_MAPS = 500
 _A_LITTLE = 1.2
-"""Below so many times what is needed, a limit is near."""
+"""A limit is near if it is less than this multiple of what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """How much the broker's process may have; None where that is not known."""
+    """Limits of the broker's process; None where unknown."""
 
     nofile: int | None
     is_nofile_certain: bool
-    """Whether it is the broker's own, not that of whoever asks."""
+    """Whether it is the broker's own limit, not that of this shell."""
     max_map_count: int | None
 
 
 def read_limits(
     pid: int | None, nofile: int | None, max_map_count: int | None, *, is_elsewhere: bool
 ) -> HostLimits:
-    """What was given, else what the running broker has, else what this shell has; nothing of another host."""
+    """Return the given limits, else the running broker's, else this shell's; nothing about another host."""
     if max_map_count is None and not is_elsewhere:
         with suppress(OSError, ValueError), open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
             max_map_count = int(file.read())
@@ -59,7 +57,7 @@ def read_limits(
 
 
 def _nofile_of(pid: int) -> int | None:
-    """The hard limit: a JVM raises its own to that."""
+    """Return the hard limit: a JVM raises its soft limit to that."""
     with suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
         found = re.search(r"^Max open files +\S+ +(\d+)", file.read(), re.MULTILINE)
         return int(found[1]) if found else None
@@ -69,7 +67,7 @@ def _nofile_of(pid: int) -> int | None:
 def limit_symptoms(
     log_dirs: Sequence[LogDir], limits: HostLimits, scans: Iterable[Scans]
 ) -> Iterator[Symptom]:
-    """Limits that are too low, or nearly."""
+    """Yield limits that are too low, or nearly."""
     segments = [s for one in log_dirs for p in one.partitions for s in p.segments if s.log is not None]
     files = OWN_FILES + len(segments) + sum(s.file(kinds.TXN_INDEX) is not None for s in segments)
     if limits.nofile is not None and files * _A_LITTLE > limits.nofile:
@@ -113,5 +111,5 @@ def _of_maps(path: str, now: int, later: int, limit: int) -> Symptom:
 
 
 def _round(number: int) -> int:
-    """Up to a power of two: a limit that is set once should last."""
+    """Round up to a power of two: a limit that is set once should last."""
     return max(1 << 16, 1 << (number - 1).bit_length())

@@ -1,4 +1,4 @@
-"""The start itself, followed through every directory and partition: what stops it, and what it loses."""
+"""Simulate a broker's start on all its directories and partitions: what stops it, and what it loses."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _BY_EFFECT = {
 
 @dataclass(slots=True)
 class Scans:
-    """What a start reads in one log directory: the bytes of each partition that it does not trust."""
+    """What a start scans in one log directory: bytes per partition that it does not trust."""
 
     log_dir: str
     sizes: list[int] = field(default_factory=list)
     segments: list[tuple[str, int]] = field(default_factory=list)
-    """Path and size of what is scanned."""
+    """Path and size of each scanned segment."""
 
 
 class BrokerLoading:
-    """A start on all directories of one broker."""
+    """A simulated start on all directories of one broker."""
 
     def __init__(
         self, broker: Broker, start: BrokerStart, chart: Chart, guest: Guest, *, is_quick: bool
@@ -58,7 +58,7 @@ class BrokerLoading:
         self._is_quick = is_quick
 
     def follow(self, advance: Callable[[int], None]) -> None:
-        """Go through everything as a broker does; what is found goes into the chart."""
+        """Go through everything as a broker does, and add what is found to the chart."""
         self._missing_directories()
         self._chart.symptoms += absence_symptoms(self._broker, self._start)
         for log_dir in self._broker.log_dirs:
@@ -83,7 +83,7 @@ class BrokerLoading:
     # --- directories --------------------------------------------------------------------------------------
 
     def _missing_directories(self) -> None:
-        """A node wants every directory that it is configured with to be its own already."""
+        """Report configured directories that are missing or empty: KRaft needs meta.properties in each."""
         if self._broker.configuration is None:
             return
         bare = [one.path for one in self._broker.log_dirs if not one.files and not one.partitions]

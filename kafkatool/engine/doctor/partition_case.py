@@ -1,4 +1,4 @@
-"""One partition, as a start leaves it: what is lost of it, what stops the start, and what to know."""
+"""Judge one partition after a simulated start: what it loses, what stops the start, and what to know."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafkatool.format.names import TopicPartition, segment_file
 
 
 def is_spare(partition: Partition, broker: Broker) -> bool:
-    """Whether it is a copy on its way to another directory, and the one that it is made of is there."""
+    """Return whether it is a future replica whose current one is there."""
     if partition.state is not PartitionState.FUTURE:
         return False
     return any(
@@ -38,7 +38,7 @@ def is_spare(partition: Partition, broker: Broker) -> bool:
 
 
 class PartitionCase:
-    """One partition: what its loading means."""
+    """One partition, and the meaning of how it loads."""
 
     def __init__(
         self, broker: Broker, start: BrokerStart, chart: Chart, log_dir: LogDir, partition: Partition
@@ -115,7 +115,7 @@ class PartitionCase:
         seen = first if one.lost_to is None else max(first, one.lost_to + 1)
         promised = self._promised_end(checks)
         end = max(seen, promised)
-        # Where a batch at the end of what is cut cannot be read, only a checkpoint knows how far it went.
+        # If a batch at the cut end cannot be read, only a checkpoint knows how far the log went.
         is_open = one.is_lost_end_open and promised <= seen
         if gone:
             self._tell_of_cut(one, gone, range(first, end), is_open=is_open)
@@ -124,7 +124,7 @@ class PartitionCase:
         return bool(gone) or end > first
 
     def _promised_end(self, checks: StartChecks) -> int:
-        """Up to where the log once went, by the checkpoints."""
+        """Return the offset up to which the log once went, by the checkpoints."""
         key = self._place.key or ("", -1)
         points = (checks.recovery_points.get(key, 0), self._log_dir.high_watermarks.get(key, 0))
         return max((point for point in points if point != LONG_MAX), default=0)
@@ -157,7 +157,7 @@ class PartitionCase:
         self._tell(file, damage, is_open=is_open)
 
     def _tell_of_shorter_log(self, one: Recovered, end: int, promised: int) -> None:
-        """Nothing is cut, and still the log ends before it once did."""
+        """Report a log that ends before it once did, although the start cuts nothing."""
         segments = self._partition.live_segments
         log = segments[-1].log if segments else None
         file = log.path if log is not None else one.path
@@ -170,7 +170,7 @@ class PartitionCase:
         self._tell(file, replace(damage, first_offset=end, last_offset=promised - 1), advice)
 
     def _above_the_watermark(self, one: Recovered) -> None:
-        """Records that no checkpoint calls committed: a leader that lacks them has them cut here."""
+        """Note records above the checkpointed high watermark: a leader that lacks them has them truncated."""
         replicas = self._start.replicas_at(one.path)
         watermark = self._log_dir.high_watermarks.get(self._place.key or ("", -1))
         if replicas is None or len(replicas.replicas) < 2 or watermark is None or one.log_end is None:
@@ -189,7 +189,7 @@ class PartitionCase:
     # --- the rest -----------------------------------------------------------------------------------------
 
     def _unread(self, events: Sequence[Event]) -> None:
-        """Records that a start leaves where they are, and that no consumer gets."""
+        """Report records that a start leaves in place, but no consumer can read."""
         for event in events:
             if event.what not in ("unreadable", "misnamed"):
                 continue
@@ -203,7 +203,7 @@ class PartitionCase:
             self._tell(file, damage, Advice.MOVE_OUT(file=file) if is_misnamed else None)
 
     def _rebuilt(self, events: Sequence[Event]) -> None:
-        """Segments that a start scans because a file beside them is missing or wrong; zeros that it cuts."""
+        """Report segments scanned because a side file is missing or wrong, and zeros that are cut."""
         for event in events:
             if event.what == "trim" and not self._start.is_preallocated(self._partition.topic):
                 name, _, message = event.message.partition(": ")
@@ -219,7 +219,7 @@ class PartitionCase:
                 self._tell(os.path.join(self._partition.path, name), damage)
 
     def _may_be_unmade(self, name: str) -> bool:
-        """Whether a kill may have come before the broker made the indexes of its newest segment."""
+        """Return whether the broker may have been killed before it created the newest segment's indexes."""
         segments = self._partition.live_segments
         is_newest = bool(segments) and name == segment_file(segments[-1].base_offset, ".log")
         return is_newest and not self._log_dir.was_shut_down_cleanly

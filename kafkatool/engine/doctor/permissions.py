@@ -1,6 +1,6 @@
-"""Whether the user that a broker runs as may open its files, by owner, group and mode.
+"""Check whether the user that a broker runs as may open its files, by owner, group and mode.
 
-Access control lists may allow what the mode forbids: where a file has one, nothing is said of it.
+Access control lists may allow what the mode forbids: files that have one are not reported.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kafkatool.format import kinds
 
 _READ, _WRITE, _ENTER = 4, 2, 1
 _WRITTEN = (kinds.LOG, kinds.OFFSET_INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX, kinds.LOCK)
-"""What a broker opens for writing; the rest it reads, and replaces as a whole."""
+"""Files that a broker opens for writing; the rest it reads, and replaces as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom the kernel would ask about."""
+    """The user whose permissions are checked."""
 
     uid: int
     gids: frozenset[int]
     name: str | None
-    """None where this host has no name for the number."""
+    """None if this host has no name for the number."""
 
     @property
     def label(self) -> str:
@@ -47,9 +47,9 @@ class User:
 
 
 def find_user(text: str | None, log_dirs: Iterable[LogDir]) -> User | None:
-    """The user that was named, by name or number, else the owner of the first directory.
+    """Return the given user, by name or number, else the owner of the first directory.
 
-    Raises UsageError for a name that nobody has.
+    Raises UsageError for an unknown name.
     """
     import pwd
 
@@ -83,7 +83,7 @@ class _Denied(NamedTuple):
 
 
 def permission_symptoms(log_dirs: Iterable[LogDir], user: User) -> Iterator[Symptom]:
-    """One for each log directory in which something is closed to the user."""
+    """Yield a symptom for each log directory with something that the user may not open."""
     for log_dir in log_dirs:
         denied = [*_ways(log_dir.path, user), *_inside(log_dir, user)]
         for effect in (Effect.OFFLINE, Effect.NOTE):
@@ -114,7 +114,7 @@ def _symptom(log_dir: LogDir, user: User, denied: list[_Denied], effect: Effect)
 
 
 def _ways(path: str, user: User) -> Iterator[_Denied]:
-    """The directories above, which must let through."""
+    """Yield parent directories that the user may not pass through."""
     above = os.path.dirname(os.path.realpath(path))
     while True:
         if not user.may(os.stat(above), _ENTER) and not _has_acl(above):
@@ -150,7 +150,7 @@ def _is_opened(entry: FileEntry) -> bool:
 def _closed(path: str, user: User, wanted: int, effect: Effect) -> Iterator[_Denied]:
     try:
         found = os.stat(path)
-    except OSError:  # gone meanwhile, or not ours to see, which is told elsewhere
+    except OSError:  # gone meanwhile, or not visible to us, which is reported elsewhere
         return
     if user.may(found, wanted) or _has_acl(path):
         return

@@ -1,4 +1,4 @@
-"""About how long a start takes to scan what it does not trust, from what the volume gives."""
+"""Estimate how long a start takes to scan what it does not trust, from the volume's read rate."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kafkatool.engine.files.residency import FileMap, map_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 
-# What one thread of a broker checks in a second, with the pages in memory: seen from 0.4 (indexes missing,
-# every byte twice) to 0.95 GiB; and a third of that where others want the processor too.
+# What one thread of a broker checks per second with the pages in memory: 0.4 GiB (indexes missing, every byte
+# read twice) to 0.95 GiB were seen; and a third of the former if others need the processor too.
 _FASTEST = 1 << 30
 _SLOWEST = 128 << 20
 _SHARE_OF_VOLUME = 0.5
-"""What is left of the measured rate, at worst: a start has other things to read, and others read too."""
+"""The share of the measured rate that a start gets at worst: it reads other things too, and so do others."""
 _MOST_MS_A_PARTITION = 20
 _PROBE = 1 << 20
 _PROBES = 32
@@ -27,7 +27,7 @@ _PROBE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RecoveryTime:
-    """Milliseconds; `most_ms` is None where the volume's rate is not known."""
+    """An estimate in milliseconds; `most_ms` is None if the volume's rate is unknown."""
 
     size: int
     partitions: int
@@ -38,9 +38,9 @@ class RecoveryTime:
 def measured_rate(
     paths: Iterable[str], guest: Guest, clock: Callable[[], float] = time.perf_counter
 ) -> float | None:
-    """Bytes a second that come from the disk; None where all is in memory, too little, or nobody tells.
+    """Measure bytes per second from disk; None if too little is uncached, or residency is unknown.
 
-    What is read for that does not stay in the page cache.
+    What is read for this does not stay in the page cache.
     """
     if guest.max_rate is not None:
         return None
@@ -59,7 +59,7 @@ def measured_rate(
 
 
 def _absent_pieces(paths: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Pieces of these files that are not in memory: a few of each, one behind the other as a scan reads."""
+    """Yield pieces of these files that are not cached: a few per gap, in order, as a scan reads."""
     for path in paths:
         with suppress(OSError):
             found = map_path(path)
@@ -81,7 +81,7 @@ def _absent(found: FileMap) -> Iterator[tuple[int, int]]:
 
 
 def absent_size(paths: Iterable[str]) -> int:
-    """Bytes of these files that would have to come from the disk; all of a file that nobody tells of."""
+    """Return how many bytes of these files must come from disk; all of a file of unknown residency."""
     total = 0
     for path in paths:
         with suppress(OSError):
@@ -91,13 +91,13 @@ def absent_size(paths: Iterable[str]) -> int:
 
 
 def estimate(scans: Sequence[Scans], threads: tuple[int, int], rate: float | None) -> RecoveryTime:
-    """How long the scans take: directories side by side, so many threads in each, a partition a thread."""
+    """Estimate the scans: directories in parallel, so many threads in each, one partition per thread."""
     fewest, most = threads
     size, partitions = sum(map(_size, scans)), sum(len(one.sizes) for one in scans)
     least = max((_least(one, most, rate) for one in scans), default=0.0)
     longest = None
     if rate is not None:
-        # Of directories on one volume each gets its part of the rate only; so, at worst, of all.
+        # Directories on one volume share its rate; assume the worst, that all do.
         slowest = max((_size(one) / (fewest * _SLOWEST) for one in scans), default=0.0)
         longest = max(size / (rate * _SHARE_OF_VOLUME), slowest) + partitions * _MOST_MS_A_PARTITION / 1000
     return RecoveryTime(

@@ -1,4 +1,4 @@
-"""What to do about each thing that keeps a broker from starting, as a command where there is one."""
+"""Give a remedy, as a command where there is one, for each thing that keeps a broker from starting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkatool.engine.verify.finding import fetch_again
 from kafkatool.format import kinds
 from kafkatool.format.kinds import FileKind, kind_of
 
-# What becomes of a start without the file; a shell takes what is behind # for a comment.
+# What happens at a start without the file; a shell takes the text after # as a comment.
 _WITHOUT = {
     kinds.RECOVERY_POINTS: "without it a broker scans every log of the directory",
     kinds.LOG_STARTS: "without it logs start at their first segment: deleted records may come back",
@@ -32,7 +32,7 @@ _WITHOUT_VOTE = (
 
 
 def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> str:
-    """What to do about something at the top of a log directory."""
+    """Return what to do about something at the top of a log directory."""
     if os.path.isdir(problem.path):
         if problem.other is not None:
             return Advice.SET_ASIDE_COPY(where=problem.path, other=problem.other)
@@ -48,7 +48,7 @@ def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> st
 
 
 def _new_owner(path: str, broker: Broker) -> str:
-    """With a new id a controller of a quorum that is not configured node by node would be another voter."""
+    """Format the directory, unless the new id would make a controller of a dynamic quorum a new voter."""
     log_dir = next(one for one in broker.log_dirs if one.path == os.path.dirname(path))
     if holds_metadata(log_dir) and broker.setting("controller.quorum.voters") is None:
         return Advice.LIST(where=log_dir.path)
@@ -56,7 +56,7 @@ def _new_owner(path: str, broker: Broker) -> str:
 
 
 def format_directory(broker: Broker) -> str:
-    """How a directory without an owner is given one; those that have one stay as they are."""
+    """Return how to give an owner to directories without one; the others stay as they are."""
     cluster = broker.meta.cluster_id if broker.meta is not None else None
     config = broker.configuration.path if broker.configuration is not None else None
     return Advice.FORMAT(
@@ -65,7 +65,7 @@ def format_directory(broker: Broker) -> str:
 
 
 def _write_owner(path: str, broker: Broker, start: BrokerStart) -> str | None:
-    """How a directory gets back who it is, by the records of its partitions; None where they do not tell.
+    """Return how to restore meta.properties from the metadata's partition records; None if they do not tell.
 
     With a new id the cluster would take it for another directory, and a controller for another voter.
     """
@@ -89,7 +89,7 @@ def do_without(path: str, kind: FileKind) -> str:
 
 
 def for_a_file(path: str, partition: Partition, start: BrokerStart, node_id: int | None) -> str:
-    """What to do about a file of a partition that a broker does not get over."""
+    """Return what to do about a file of a partition that a broker cannot get past."""
     replicas = start.replicas_at(partition.path)
     if replicas is not None and node_id is not None:
         better = fetch_again(partition.path, replicas, node_id)
@@ -104,7 +104,7 @@ def for_a_file(path: str, partition: Partition, start: BrokerStart, node_id: int
 
 
 def write_topic_id(partition: Partition, start: BrokerStart) -> str | None:
-    """How a partition gets the id that the metadata has for its topic; None where that is not just one."""
+    """Return how to restore the topic id from the metadata; None unless the name has exactly one."""
     ids = start.cluster.ids_of(partition.topic or "")
     if len(ids) != 1:
         return None

@@ -1,4 +1,4 @@
-"""What doctor finds: a finding, what it does to a start, and what all of them together come to."""
+"""What doctor finds: symptoms, their effect on a start, and the verdict that follows from them."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from kafkatool.engine.verify.finding import Finding
 
 
 class StartVerdict(StrEnum):
-    """What a start comes to."""
+    """How a start ends."""
 
     STARTS = "starts"
     LOSES = "loses"
-    """It starts, and offsets are gone that were there, or that checkpoints promise."""
+    """It starts, but lacks offsets that existed, or that checkpoints promise."""
     PARTLY = "partly"
     """It starts without one of its log directories."""
     SERVES_NOTHING = "serves_nothing"
     NO_START = "no_start"
     RUNNING = "running"
     UNKNOWN = "unknown"
-    """Something was not read that the answer hangs on."""
+    """Something was not read that the answer depends on."""
 
 
 class Symptom(NamedTuple):
-    """A finding, and how far a start comes with it."""
+    """A finding, and its effect on a start."""
 
     finding: Finding
     effect: Effect = Effect.NOTE
     log_dir: str | None = None
     directory: str | None = None
-    """The name of the partition's directory; None: the one that the file lies in."""
+    """Name of the partition's directory; None: the directory of the file."""
     is_open: bool = False
-    """Whether more may be lost than the finding's offsets."""
+    """Whether more than the finding's offsets may be lost."""
     is_maybe: bool = False
-    """Whether other replicas decide if its offsets are lost."""
+    """Whether it depends on other replicas if its offsets are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets of a partition that a broker would not serve any more."""
+    """Offsets of a partition that a broker would no longer serve."""
 
     partition: str
     offsets: int
@@ -53,29 +53,29 @@ class Loss:
 
 @dataclass(slots=True)
 class Chart:
-    """Everything found so far; the verdict and what is lost follow from it."""
+    """All symptoms so far; the verdict and the losses follow from them."""
 
     symptoms: list[Symptom] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """What could not be read, in words."""
+    """What could not be read, as text."""
     notes: list[str] = field(default_factory=list)
     unscanned: list[str] = field(default_factory=list)
-    """Log directories that a start would scan, and nobody has."""
+    """Log directories that a start would scan, and doctor did not."""
 
     @property
     def findings(self) -> list[Finding]:
-        """The worst first; among equals those that stop a start, then as they were found."""
+        """Findings, those that stop a start first, then by severity."""
         ranked = sorted(self.symptoms, key=lambda one: (_RANKS[one.effect], -one.finding.damage.severity))
         return [one.finding for one in ranked]
 
     @property
     def losses(self) -> list[Loss]:
-        """What no consumer gets any more, for sure."""
+        """What consumers certainly lose."""
         return losses_of(one for one in self.symptoms if _is_sure(one))
 
     @property
     def maybe_losses(self) -> list[Loss]:
-        """What is lost if another replica leads that does not have it."""
+        """What is lost if a replica without it becomes leader."""
         return losses_of(one for one in self.symptoms if one.is_maybe)
 
     @property
@@ -87,12 +87,12 @@ class Chart:
         return any(loss.is_at_least for loss in self.losses)
 
     def offline(self, log_dirs: Iterable[str]) -> list[str]:
-        """Those of these directories that the broker leaves out."""
+        """Return which of these directories the broker takes offline."""
         out = {one.log_dir for one in self.symptoms if one.effect is Effect.OFFLINE}
         return [path for path in log_dirs if path in out]
 
     def verdict(self, log_dirs: Sequence[str]) -> StartVerdict:
-        """`log_dirs` are all directories of the broker."""
+        """Return the verdict; `log_dirs` are all directories of the broker."""
         effects = {one.effect for one in self.symptoms}
         offline = self.offline(log_dirs)
         if Effect.REFUSE in effects or (log_dirs and len(offline) == len(log_dirs)):
@@ -110,7 +110,7 @@ _RANKS = {Effect.REFUSE: 0, Effect.LEADERLESS: 1, Effect.OFFLINE: 2, Effect.NOTE
 
 
 def _is_sure(symptom: Symptom) -> bool:
-    """Whether offsets are gone: by damage, or because the start goes on without the log that holds them."""
+    """Return whether offsets are certainly lost: by damage, or as a start drops the log that holds them."""
     damage = symptom.finding.damage
     if symptom.is_maybe:
         return False
@@ -119,7 +119,7 @@ def _is_sure(symptom: Symptom) -> bool:
 
 
 def losses_of(symptoms: Iterable[Symptom]) -> list[Loss]:
-    """The offsets of each partition that these are about, each counted once."""
+    """Return the offsets that each partition loses, each counted once."""
     by_partition: dict[str, list[Symptom]] = {}
     for one in symptoms:
         home = one.directory or os.path.basename(os.path.dirname(one.finding.file))
@@ -150,6 +150,6 @@ def host_finding(
     expected: object = "",
     found: object = "",
 ) -> Finding:
-    """Something about a file, directory or volume that no byte of it tells."""
+    """Build a finding about a file, directory or volume, not about bytes in it."""
     damage = Damage(kind, 0, 0, str(expected), str(found), message, severity)
     return Finding(path, None, None, damage, fix)

@@ -1,7 +1,7 @@
-"""The volumes that a broker's log directories are on: room for a start, and how they are mounted.
+"""Check the volumes of a broker's log directories: free space for a start, and how they are mounted.
 
-A start writes checkpoints, and the indexes of what it scans. The indexes of the newest segments are reserved
-and not yet written: where a volume is full, they end a broker later, in the midst of its work.
+A start writes checkpoints, and the indexes of what it scans. Indexes of the newest segments are preallocated
+sparsely: if the volume is full when they are written, the broker fails later, at work.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _BLOCK = 4096
 
 
 class VolumeRoom(NamedTuple):
-    """What a start writes at once, and what is reserved and may still be taken."""
+    """What a start writes at once, and what sparse files may still take."""
 
     at_once: int
     reserved: int
 
 
 def space_symptoms(log_dirs: Sequence[LogDir], scans: Iterable[Scans], *, is_root: bool) -> Iterator[Symptom]:
-    """Volumes that are full, or would be if all that is reserved were written."""
+    """Yield volumes that are full, or would be if everything preallocated were written."""
     by_dir = {one.log_dir: one for one in scans}
     volumes: dict[int, list[LogDir]] = {}
     for log_dir in log_dirs:
@@ -48,7 +48,7 @@ def space_symptoms(log_dirs: Sequence[LogDir], scans: Iterable[Scans], *, is_roo
 
 
 def _room(log_dir: LogDir, scans: Scans | None) -> VolumeRoom:
-    """A start writes checkpoints, epochs and snapshots anew, and the indexes of what it scans."""
+    """Estimate what a start writes: checkpoints, epochs, snapshots, and the indexes of what it scans."""
     at_once = 2 * _BLOCK * (1 + len(log_dir.partitions))
     for _path, size in scans.segments if scans is not None else ():
         at_once += 2 * _BLOCK + size // _BLOCK * 20
@@ -98,11 +98,11 @@ def _nearly_full(log_dir: LogDir, reserved: int, free: int) -> Symptom:
 
 class _Hurts(NamedTuple):
     pattern: str
-    """Of the file system's type, or of one mount option."""
+    """Matches the file system's type, or one mount option."""
     severity: Severity
     why: str
     option: str | None = None
-    """What to remount with."""
+    """Option to remount with."""
 
 
 _FILE_SYSTEMS = (
@@ -123,7 +123,7 @@ _OPTIONS = (
 
 
 def mount_symptoms(log_dirs: Iterable[LogDir]) -> Iterator[Symptom]:
-    """File systems and mount options that are bad for logs."""
+    """Yield file systems and mount options that are bad for logs."""
     for log_dir in log_dirs:
         mounted = find_mount(mount_point(log_dir.path))
         if mounted is None:

@@ -14,6 +14,7 @@ files: `stat` and `open_to_read` never follow a link, so that what is judged is 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -49,6 +50,10 @@ class File(Protocol):
         """Return when the content, size and attributes have reached the disk."""
         ...
 
+    def lock(self) -> bool:
+        """Keep others from locking it until it is closed; False where somebody has, or nobody can."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -77,6 +82,10 @@ class Files(Protocol):
 
     def link(self, source: str, target: str) -> None:
         """A second name for the same file; FileExistsError if the name is taken."""
+        ...
+
+    def symlink(self, target: str, path: str) -> None:
+        """A name that leads to another; FileExistsError if it is taken."""
         ...
 
     def unlink(self, path: str) -> None: ...
@@ -127,6 +136,13 @@ class DiskFile:
 
     def sync(self) -> None:
         os.fsync(self._fd)
+
+    def lock(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """Closing twice is allowed: `with` and an explicit close may meet."""
@@ -230,6 +246,10 @@ class Disk:
         with self._at(source) as (from_dir, old), self._at(target) as (to_dir, new):
             os.link(old, new, src_dir_fd=from_dir, dst_dir_fd=to_dir, follow_symlinks=False)
 
+    def symlink(self, target: str, path: str) -> None:
+        with self._at(path) as (directory, name):
+            os.symlink(target, name, dir_fd=directory)
+
     def unlink(self, path: str) -> None:
         with self._at(path) as (directory, name):
             os.unlink(name, dir_fd=directory)
@@ -277,26 +297,3 @@ class Disk:
     def free_space(self, path: str) -> int:
         volume = os.statvfs(path)
         return volume.f_bavail * volume.f_frsize
-
-
-def write_file(files: Files, path: str, data: Buffer, *, mode: int = NEW_FILE_MODE) -> None:
-    """Make a new file with this content, and sync it; its name is not yet safe."""
-    file = files.create(path, mode=mode)
-    try:
-        file.write_at(0, data)
-        file.sync()
-    finally:
-        file.close()
-
-
-def replace_file(files: Files, path: str, data: Buffer) -> None:
-    """Put this content under a name as the broker writes its checkpoints: old or new, never a mixture.
-
-    Uses `<path>.tmp`, and takes over what a crash left there.
-    """
-    temporary = f"{path}.tmp"
-    if os.path.lexists(temporary):
-        files.unlink(temporary)
-    write_file(files, temporary, data)
-    files.rename(temporary, path)
-    files.sync_directory(os.path.dirname(path) or ".")

@@ -1,7 +1,7 @@
-"""Times in a histogram of high dynamic range: every value to within 1/128, whatever its size.
+"""Record times in a high dynamic range histogram: every value to within 1/128, whatever its size.
 
-A loop that waits for each answer before it asks again never sees the requests that would have come meanwhile:
-one stall counts once, where many clients would have felt it. `corrected` adds those that were left out.
+A loop that waits for each answer before it asks again misses the requests that would have come meanwhile: one
+stall counts once, although many clients would have felt it. `corrected` adds the missing ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 class Histogram:
-    """Counts of whole numbers, nanoseconds for instance."""
+    """Counts of integers, such as nanoseconds."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.counts: Counter[int] = Counter(counts or {})
@@ -25,7 +25,7 @@ class Histogram:
         self.counts[_slot(max(0, value))] += count
 
     def record_all(self, values: Sequence[int]) -> None:
-        """The same for many values, each below 2**53."""
+        """Record many values, each below 2**53."""
         import numpy as np
 
         found = np.maximum(np.array(values, dtype=np.int64), 0)
@@ -49,7 +49,7 @@ class Histogram:
         return sum(_value(slot) * count for slot, count in self.counts.items()) / max(1, self.total)
 
     def percentile(self, percent: float) -> int:
-        """The value that so many percent of all do not exceed; 0 of nothing."""
+        """Return the value that `percent` of all values do not exceed; 0 if there are none."""
         wanted = max(1, -int(-self.total * percent // 100))
         seen = 0
         for slot in sorted(self.counts):
@@ -59,7 +59,7 @@ class Histogram:
         return 0
 
     def corrected(self, expected_interval: int) -> Histogram:
-        """With the values that would have been seen, had requests come at this interval all the time."""
+        """Add the values that would have been seen if requests had always come at this interval."""
         found = Histogram(self.counts)
         for slot, count in self.counts.items():
             missing = _value(slot) - expected_interval
@@ -70,13 +70,13 @@ class Histogram:
 
 
 def _slot(value: int) -> int:
-    """Small numbers as they are, others by their power of two and the seven bits below the first."""
+    """Return the slot of a number: itself if small, else its power of two and the next seven bits."""
     shift = value.bit_length() - _BITS - 1
     return value if shift <= 0 else (shift << _BITS) + (value >> shift)
 
 
 def _value(slot: int) -> int:
-    """The greatest number that belongs into a slot."""
+    """Return the greatest number in a slot."""
     shift = (slot >> _BITS) - 1
     if shift <= 0:
         return slot

@@ -1,4 +1,4 @@
-"""Many things done on a pool, with the results in the order of the things."""
+"""Run many items on a pool, with the results in the order of the items."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 Steps = Generator[None, None, _Result]
-"""Work in steps that follow from one another: yields wherever it has to wait for the pool."""
+"""Work in dependent steps: yields wherever it has to wait for the pool."""
 
 
 def in_order(
     pool: Workers, run: Callable[[_Item], _Result], items: Iterable[_Item]
 ) -> Iterator[tuple[_Item, Pending[_Result]]]:
-    """Each item with what came of it, which may be an error; only so many are in line as there is room."""
+    """Yield each item with its result, which may be an error; queue only as many as there is room for."""
     line: deque[tuple[_Item, Pending[_Result]]] = deque()
     for item in items:
         line.append((item, pool.submit(run, item)))
@@ -35,14 +35,14 @@ def _first(line: deque[tuple[_Item, Pending[_Result]]], pool: Workers) -> tuple[
 
 
 def results(pendings: Sequence[Pending[_Result]]) -> Steps[list[_Result]]:
-    """One step: what these return, once all of them are done."""
+    """Wait until all are done, as one step; return their results."""
     while not all(one.is_done for one in pendings):
         yield
     return [one.result() for one in pendings]
 
 
 def side_by_side(pool: Workers, many: Iterable[Steps[_Result]]) -> Iterator[_Result]:
-    """What each of them comes to, in their order; while one waits for the pool, the others go on."""
+    """Yield the result of each, in order; while one waits for the pool, the others go on."""
     under_way = deque(_Course(steps) for steps in many)
     while under_way:
         while not under_way[0].is_finished:
@@ -53,7 +53,7 @@ def side_by_side(pool: Workers, many: Iterable[Steps[_Result]]) -> Iterator[_Res
 
 
 class _Course(Generic[_Result]):
-    """Steps under way."""
+    """Steps in progress."""
 
     def __init__(self, steps: Steps[_Result]) -> None:
         self._steps = steps

@@ -1,12 +1,12 @@
-"""Summaries of many numbers in little memory, which can be put together in any grouping.
+"""Summarise many numbers in little memory; summaries can be joined in any grouping.
 
-    Spread      how values are spread: fixed buckets, the same for everybody
-    Distinct    how many different values there are: exact while they are few, then HyperLogLog
-    Timeline    what falls into which hour, or longer stretches where there are too many hours
-    Lowest      a sample: what has the lowest of a number that is as good as random
+    Spread      how values are distributed: fixed buckets, always the same
+    Distinct    the number of different values: exact while there are few, then HyperLogLog
+    Timeline    totals per hour, or per longer stretch if there are too many hours
+    Lowest      a sample: the items with the lowest of pseudo-random ranks
 
-Each depends only on what went in, not on how it was cut into pieces: `a.join(b)` is what one summary of both
-would have been. So workers can summarise a log in any splits and the answer is the same.
+Each depends only on its input, not on how that was split: `a.join(b)` equals one summary of both. So workers
+can summarise a log in any splits and the answer is the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def no_hashes() -> Hashes:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Every bit of a number spread over all 64 (the finish of SplitMix64); different stay different."""
+    """Spread every bit of a number over all 64 (the finish of SplitMix64), keeping numbers distinct."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(30)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -42,7 +42,7 @@ def mix(values: Hashes) -> Hashes:
 
 
 def groups(keys: Numbers | Hashes) -> tuple[Numbers | None, Numbers]:
-    """How to bring equal keys together: an order (None: they are in order already), and where each begins."""
+    """Return an order that groups equal keys (None: already grouped), and where each group begins."""
     order = None
     if len(keys) and not bool(np.all(keys[:-1] <= keys[1:])):
         order = np.argsort(keys, kind="stable")
@@ -54,15 +54,15 @@ def groups(keys: Numbers | Hashes) -> tuple[Numbers | None, Numbers]:
 # --- how values are spread ----------------------------------------------------------------------------
 
 _EXACT_BITS = 7
-_EXACT = 1 << _EXACT_BITS  # values below this have a bucket of their own
-_PER_OCTAVE = _EXACT // 2  # so many buckets between a power of two and the next: within 1.6 %
+_EXACT = 1 << _EXACT_BITS  # values below this have their own bucket
+_PER_OCTAVE = _EXACT // 2  # buckets between a power of two and the next: within 1.6 %
 _OCTAVES = 31 - _EXACT_BITS
 _BUCKETS = _EXACT + _OCTAVES * _PER_OCTAVE
 _GREATEST = (1 << 31) - 1
 
 
 def bucket_of(values: Numbers) -> Numbers:
-    """The buckets of values from 0 to 2^31 - 1."""
+    """Return the buckets of values from 0 to 2^31 - 1."""
     exponent = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
     octave = np.maximum(exponent - _EXACT_BITS, -1)
     fine = _EXACT + octave * _PER_OCTAVE + (values >> (octave + 1)) - _PER_OCTAVE
@@ -70,7 +70,7 @@ def bucket_of(values: Numbers) -> Numbers:
 
 
 def bucket_top(bucket: int) -> int:
-    """The greatest value of a bucket."""
+    """Return the greatest value of a bucket."""
     if bucket < _EXACT:
         return bucket
     octave, step = divmod(bucket - _EXACT, _PER_OCTAVE)
@@ -79,7 +79,7 @@ def bucket_top(bucket: int) -> int:
 
 @dataclass(slots=True)
 class Spread:
-    """Least, greatest, sum and percentiles of values from 0 on; to percentiles 2^31 and more are the same."""
+    """Least, greatest, sum and percentiles of values from 0 on; percentiles cap values at 2^31 - 1."""
 
     buckets: Numbers = field(default_factory=lambda: no_numbers(_BUCKETS))
     count: int = 0
@@ -117,7 +117,7 @@ class Spread:
         return self.total / self.count if self.count else None
 
     def percentile(self, share: float) -> int | None:
-        """A value that this share of all do not exceed: exact below 128, above at most 1.6 % too high."""
+        """Return a value that this share do not exceed: exact below 128, else at most 1.6 % too high."""
         if not self.count:
             return None
         rank = max(1, -int(-share * self.count // 1))
@@ -133,11 +133,11 @@ _REGISTERS = 1 << _INDEX_BITS
 
 
 def registers_of(hashes: Hashes) -> NDArray[np.uint8]:
-    """HyperLogLog: of hashes that begin with the same 14 bits, the longest run of zeros behind, plus 1."""
+    """Return HyperLogLog registers: per 14-bit prefix, the longest run of zeros after it, plus 1."""
     registers = np.zeros(_REGISTERS, dtype=np.uint8)
     mixed = mix(hashes)
     rest = mixed << np.uint64(_INDEX_BITS) | np.uint64(1 << (_INDEX_BITS - 1))
-    # The upper half alone decides unless it is nothing but zeros: a float holds 32 bits exactly.
+    # The upper half alone decides unless it is zero: a float holds 32 bits exactly.
     high, low = (rest >> np.uint64(32)).astype(np.float64), rest.astype(np.uint32).astype(np.float64)
     bits = np.where(high > 0, np.frexp(high)[1] + 32, np.frexp(low)[1])
     np.maximum.at(registers, mixed >> np.uint64(64 - _INDEX_BITS), (65 - bits).astype(np.uint8))
@@ -145,7 +145,7 @@ def registers_of(hashes: Hashes) -> NDArray[np.uint8]:
 
 
 def estimate(registers: NDArray[np.uint8]) -> int:
-    """How many different hashes made these registers; the standard error is 0.8 %."""
+    """Estimate how many different hashes gave these registers; the standard error is 0.8 %."""
     alpha = 0.7213 / (1 + 1.079 / _REGISTERS)
     counted = np.bincount(registers, minlength=1)
     inverse = sum(float(count) * 2.0**-rank for rank, count in enumerate(counted))
@@ -161,7 +161,7 @@ class Distinct:
     """The number of different 64-bit values."""
 
     values: Hashes | None = field(default_factory=no_hashes)
-    """All of them in order; None where they are too many."""
+    """All of them in order; None if they are too many."""
     registers: NDArray[np.uint8] | None = None
 
     def add(self, values: Hashes) -> None:
@@ -205,13 +205,13 @@ class Distinct:
 HOUR_MS = 3_600_000
 MOST_STRETCHES = 768
 WIDTHS_MS = (*accumulate((HOUR_MS, 6, 4, 7, 4, 13, *[16] * 6), lambda width, factor: width * factor),)
-"""An hour, 6 hours, a day, 7, 28, 364 days, and so on until all of time fits: each divides the next."""
+"""An hour, 6 hours, a day, 7, 28, 364 days, and so on up to all of time: each divides the next."""
 MEASURES = 3
 
 
 @dataclass(slots=True)
 class Timeline:
-    """Batches, records and bytes of every stretch of time in which there are any."""
+    """Batches, records and bytes of every non-empty stretch of time."""
 
     level: int = 0
     stretches: Numbers = field(default_factory=no_numbers)
@@ -223,7 +223,7 @@ class Timeline:
         return int(WIDTHS_MS[self.level])
 
     def add(self, times_ms: Numbers, records: Numbers, sizes: Numbers) -> None:
-        """Batches: their times, from 0 on, and what each holds."""
+        """Add batches: their times, from 0 on, and the records and bytes of each."""
         if not len(times_ms):
             return
         stretches = times_ms // self.width_ms
@@ -241,7 +241,7 @@ class Timeline:
         self._take(theirs, other.measures)
 
     def coarse(self, most: int) -> Timeline:
-        """The same in at most so many stretches."""
+        """Return a copy with at most so many stretches."""
         copy = Timeline(self.level, self.stretches, self.measures)
         copy._bound(most)
         return copy
@@ -263,7 +263,7 @@ class Timeline:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Equal stretches as one."""
+        """Merge equal stretches."""
         if not len(self.stretches):
             return
         order, begins = groups(self.stretches)
@@ -278,7 +278,7 @@ class Timeline:
 
 @dataclass(slots=True)
 class Lowest:
-    """The `most` rows with the lowest ranks; of equal ranks the first ones. A row is one of every column."""
+    """The `most` rows with the lowest ranks, first come first kept. A row is one value of every column."""
 
     most: int
     ranks: Hashes = field(default_factory=no_hashes)
@@ -287,7 +287,7 @@ class Lowest:
     _count: int = 0
 
     def wanted(self, ranks: Hashes) -> Numbers:
-        """Which of these may get in; the columns are needed only of them."""
+        """Return which of these may get in; only their columns are needed."""
         if len(self.ranks) < self.most:
             return np.arange(len(ranks))
         return np.flatnonzero(ranks < self.ranks[-1])
@@ -306,7 +306,7 @@ class Lowest:
         self.settle()
 
     def settle(self) -> None:
-        """Keep only what belongs in, in the order of the ranks."""
+        """Keep only the lowest, ordered by rank."""
         if not self._waiting:
             return
         parts = [(self.ranks, self.columns), *self._waiting] if len(self.ranks) else self._waiting

@@ -1,14 +1,14 @@
-"""A scan of many logs, cut into splits that can be walked anywhere, and put together again.
+"""Scan many logs, cut into splits that can be walked anywhere and merged again.
 
 A job is two functions, pure and picklable:
 
-    map(split, before)   walk a split; `before` is what is known of the log up to where the split begins
-    merge(a, b)          two neighbouring results as one; None where b has to be mapped again, behind a
+    map(split, before)   walk a split; `before` is what is known of the log up to its start
+    merge(a, b)          join two neighbouring results; None if b must be mapped again, after a
 
-Splits are mapped with nothing before them, all at once. Where a merge says None (an index that lied about
-where a batch begins, damage that changes what follows), the rest of that log is mapped again behind what is
-known. So the answer is that of one walk from front to end, for any number of workers and any size of splits;
-only the time differs. A cluster can run the same jobs: `map` on its executors, `merge` where they meet.
+All splits are mapped at once with nothing before them. Where a merge returns None (an index was wrong about
+where a batch begins, or damage changes what follows), the rest of that log is mapped again after what is
+known. So the answer is that of a single walk, for any number of workers and any size of splits; only the time
+differs. A cluster can run the same jobs: `map` on its executors, `merge` where they meet.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ class Split:
 
 
 class Job(Protocol[_Result]):
-    """What to do with splits; sent to workers, so it has to be picklable."""
+    """What to do with splits; it is sent to workers, so it must be picklable."""
 
     def map(self, split: Split, before: _Result | None) -> _Result: ...
 
     def merge(self, a: _Result, b: _Result) -> _Result | None: ...
 
     def is_done(self, result: _Result) -> bool:
-        """False where the walk stopped before the end of its split and has to go on by itself."""
+        """Return whether the walk reached the end of its split; if not, it must go on alone."""
 
     def where(self, result: _Result) -> int:
-        """The position at which the walk ended."""
+        """Return the position at which the walk ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[_Key, _Result]):
-    """One log: a key to know it by, its splits in order, and the job to run on them."""
+    """One log: its key, its splits in order, and the job to run on them."""
 
     key: _Key
     job: Job[_Result]
@@ -72,7 +72,7 @@ class Task(Generic[_Key, _Result]):
 def cut(
     path: str, size: int, positions: Sequence[int], split_size: int = SPLIT_SIZE, start: int = 0
 ) -> tuple[Split, ...]:
-    """Splits of about `split_size`, cut where an index says that batches begin; it need not be right."""
+    """Return splits of about `split_size`, cut at batches by an index, which need not be right."""
     starts, least = [start], max(1, split_size)
     while (at := bisect_left(positions, starts[-1] + least)) < len(positions):
         if size - positions[at] < split_size // 2:
@@ -83,10 +83,10 @@ def cut(
 
 
 def shrinking_size(left: int, jobs: int) -> int:
-    """How large splits should be while so many bytes are left.
+    """Return how large splits should be while so many bytes are left.
 
-    Large as long as there is much to do, for every split reads an index again; small towards the end, so that
-    nobody has to wait long for the last one.
+    Large at first, because every split reads an index again; small towards the end, so that no worker has to
+    wait long for the last one.
     """
     return max(_SMALLEST, min(_LARGEST, left // (4 * jobs)))
 
@@ -98,7 +98,7 @@ def survey(
 ) -> Iterator[tuple[_Key, _Result]]:
     """Run every task; yield key and result, in the order of the tasks.
 
-    Only a few splits a worker are under way at any time, and tasks are taken as they are needed.
+    Only a few splits per worker are in progress at any time, and tasks are taken as needed.
     """
     under_way: deque[_Run[_Key, _Result]] = deque()
     for task in tasks:
@@ -114,7 +114,7 @@ def _in_line(under_way: deque[_Run[_Key, _Result]]) -> int:
 
 
 def _take(under_way: deque[_Run[_Key, _Result]], pool: Workers) -> Iterator[tuple[_Key, _Result]]:
-    """Wait until something is finished, and hand out what is ready at the front."""
+    """Wait until something is finished, then yield what is ready at the front."""
     if not under_way[0].is_finished and not any(run.can_go_on for run in under_way):
         pool.wait()
     for run in under_way:
@@ -126,7 +126,7 @@ def _take(under_way: deque[_Run[_Key, _Result]], pool: Workers) -> Iterator[tupl
 
 
 class _Run(Generic[_Key, _Result]):
-    """One task under way: what is merged so far, and the splits behind."""
+    """One task in progress: what is merged so far, and the splits after it."""
 
     def __init__(self, task: Task[_Key, _Result], pool: Workers, advance: Callable[[int], None]) -> None:
         self.task = task
@@ -167,7 +167,7 @@ class _Run(Generic[_Key, _Result]):
                 return
 
     def _walk_the_rest(self) -> None:
-        """From here on the log is walked in one go, knowing all that is before."""
+        """Walk the rest of the log in one go, with all that is known before it."""
         for pending in self.waiting:
             pending.cancel()
         left = self.task.splits[self._next :]

@@ -1,12 +1,12 @@
-"""Processes that run functions for us: forked, so that they start in no time, and gone when we are.
+"""Run functions in processes: forked, so that they start at once, and gone when we are.
 
     parent                                worker
       | -- size, pickled (function, arguments) -> |
       | <- size, pickled (is_good, result) ------ |
 
-The parent writes to a worker that waits, or puts one small message more into the pipe of one that does not:
-neither is ever held up by a full pipe of the other. While there is much to do, a worker has its next function
-before it has finished the last, and need not wait for the parent to find the time.
+The parent writes to an idle worker, or puts one more small message into the pipe of a busy one: neither ever
+blocks on a full pipe of the other. While there is much to do, a worker has its next function before it
+finishes the last, and need not wait for the parent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pending(Generic[_Result]):
         self._error: BaseException | None = None
 
     def cancel(self) -> None:
-        """Nobody needs it: if it has not begun, it never will."""
+        """Cancel it: if it has not begun, it never will."""
         self.is_cancelled = True
 
     def end(self, is_good: bool, value: Any) -> None:
@@ -55,7 +55,7 @@ class Pending(Generic[_Result]):
             self._error = value
 
     def result(self) -> _Result:
-        """What it returned; raises what it raised. Only once it is done."""
+        """Return what it returned, or raise what it raised. Only once it is done."""
         assert self.is_done
         if self._error is not None:
             raise self._error
@@ -63,13 +63,13 @@ class Pending(Generic[_Result]):
 
 
 class Workers:
-    """Where functions run: here."""
+    """Run functions in this process."""
 
     count = 1
 
     @property
     def room(self) -> int:
-        """How many functions may be in line before somebody should wait."""
+        """How many functions may be queued before the caller should wait."""
         return _IN_LINE_PER_WORKER * self.count
 
     def submit(self, run: Callable[..., _Result], *arguments: object) -> Pending[_Result]:
@@ -78,7 +78,7 @@ class Workers:
         return pending
 
     def wait(self) -> None:
-        """Until something more is done, or nothing is left to do."""
+        """Wait until something more is done, or nothing is left to do."""
 
 
 class _Worker(NamedTuple):
@@ -90,7 +90,7 @@ class _Worker(NamedTuple):
 
 
 class WorkerPool(Workers):
-    """Where functions run: in so many processes."""
+    """Run functions in `count` processes."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -110,7 +110,7 @@ class WorkerPool(Workers):
         (tasks, hand_out), (take_in, results) = os.pipe(), os.pipe()
         pid = os.fork()
         if not pid:
-            # With an end of somebody else's pipe in hand, it would keep that one waiting for ever.
+            # If it kept an end of another worker's pipe open, it would block that one for ever.
             for fd in (hand_out, take_in, *(fd for one in self._workers for fd in (one.tasks, one.results))):
                 os.close(fd)
             _serve(parent, tasks, results)
@@ -129,7 +129,7 @@ class WorkerPool(Workers):
         self._take_in(None)
 
     def _take_in(self, timeout_ms: int | None) -> None:
-        """Take what is done, waiting so long for it, and keep everybody busy."""
+        """Take what is done, waiting up to the timeout, and keep all workers busy."""
         self._hand_out()
         if any(worker.under_way for worker in self._workers):
             for fd, _event in self._poll.poll(timeout_ms):
@@ -140,13 +140,13 @@ class WorkerPool(Workers):
     def _hand_out(self) -> None:
         for ahead in (0, 1):
             for worker in self._workers:
-                # What is given ahead must not wait behind something slow while others have nothing to do.
+                # Work given ahead must not wait for something slow while other workers are idle.
                 while len(worker.under_way) <= ahead and len(self._waiting) > ahead * self.count:
                     if not self._give(worker, self._waiting.popleft()):
                         return
 
     def _give(self, worker: _Worker, pending: Pending[Any]) -> bool:
-        """False where it has to wait until the worker does."""
+        """Give work to a worker; return False if it must wait until the worker is idle."""
         if pending.is_cancelled:
             return True
         message = _message((pending.run, pending.arguments))
@@ -158,7 +158,7 @@ class WorkerPool(Workers):
         return True
 
     def close(self) -> None:
-        """End all processes at once, whatever they do."""
+        """Kill all processes at once, whatever they do."""
         for worker in self._workers:
             with suppress(ProcessLookupError):
                 os.kill(worker.pid, signal.SIGKILL)
@@ -171,9 +171,9 @@ class WorkerPool(Workers):
 
 @contextmanager
 def workers(jobs: int, most: int | None = None) -> Iterator[Workers]:
-    """This many processes; 0: one a core, but no more than `most`. A single one is this process itself.
+    """Provide so many workers; 0: one per core, but at most `most`. A single one is this process itself.
 
-    However the block ends, no process is left. Comes before anything that starts a thread.
+    However the block ends, no process is left. Use it before anything that starts a thread.
     """
     cores = os.cpu_count() or 1
     count = jobs or max(1, cores if most is None else min(cores, most))
@@ -231,7 +231,7 @@ def _died() -> KafkatoolError:
 
 
 def _serve(parent: int, tasks: int, results: int) -> NoReturn:
-    """Run what comes, until nothing more does. Nothing of the parent's is cleaned up or flushed here."""
+    """Run what comes until the pipe closes. Nothing of the parent's is cleaned up or flushed here."""
     try:
         _begin(parent)
         while True:
@@ -242,7 +242,7 @@ def _serve(parent: int, tasks: int, results: int) -> NoReturn:
 
 
 def sendable(error: Exception) -> Exception:
-    """An error, or its words where it would not survive the way."""
+    """Return an error, or its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -258,7 +258,7 @@ def _outcome(run: Callable[..., object], arguments: tuple[object, ...]) -> tuple
 
 
 def _begin(parent: int) -> None:
-    """Interrupts are the parent's to handle, and nobody outlives it."""
+    """Ignore interrupts, which the parent handles, and die with the parent."""
     from kafkatool.engine.files.page_cache import idle_io_priority
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

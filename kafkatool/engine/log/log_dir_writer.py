@@ -19,8 +19,9 @@ from contextlib import contextmanager
 
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_log_dir
-from kafkatool.engine.files.disk import Files, replace_file
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.lock import CLEAN_MARKER, hold_lock, refuse_if_in_use
+from kafkatool.engine.files.whole_files import replace_file
 from kafkatool.engine.log.loading import LeftLog, open_log
 from kafkatool.engine.log.partition_log import Log
 from kafkatool.engine.plan.steps import drop_clean_marker

@@ -35,7 +35,8 @@ from kafkatool.engine.broker.refusals import (
     UnexpectedOffset,
 )
 from kafkatool.engine.cluster.topic_config import TopicConfig
-from kafkatool.engine.files.disk import Files, replace_file
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import replace_file
 from kafkatool.engine.log.append_runs import plain_run
 from kafkatool.engine.log.flusher import Flusher
 from kafkatool.engine.log.producer_rebuild import rebuild_producers

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
 from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.cluster.topic_config import TopicConfig
-from kafkatool.engine.files.disk import File, Files, replace_file
+from kafkatool.engine.files.disk import File, Files
+from kafkatool.engine.files.whole_files import replace_file
 from kafkatool.format import legacy, offset_index, time_index, txn_index
 from kafkatool.format.batch import (
     HEADER,

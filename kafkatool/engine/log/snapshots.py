@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 
 from kafkatool.engine.broker.producer_state import ProducerStates
-from kafkatool.engine.files.disk import Files, write_file
+from kafkatool.engine.files.disk import Files
+from kafkatool.engine.files.whole_files import write_file
 from kafkatool.errors import FormatError
 from kafkatool.format.names import segment_file
 from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapshot

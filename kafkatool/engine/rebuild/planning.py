@@ -1,13 +1,13 @@
-"""From the log to everything that can be derived from it: indexes, and the producers' snapshots.
+"""Derive from the log what can be derived: indexes, and producer snapshots.
 
     .index .timeindex   from all good batches, by the broker's accounting, with the entry that closes them
     .txnindex           from replayed producers, as far as the log is whole from the state it starts with
-    .snapshot           where one is garbled, or missing at the base of a segment: the nearest older good one,
-                        and the batches since; one whose checksum is right is believed unless forced
+    .snapshot           if corrupt, or missing at the base of a segment: from the nearest older good one and
+                        the batches since; one with a correct checksum is trusted unless forced
 
-Entries are compared, not bytes: zeros that a broker reserved behind the entries of the segment it writes to
-are no difference; in a closed segment they are, because a broker counts them as entries. A broker that was
-restarted begins to count anew: an index whose entries are all right, and dense enough, is left alone.
+Entries are compared, not bytes: preallocated zeros after the entries of the active segment are ignored; in a
+closed segment they are not, because a broker counts them as entries. A restarted broker restarts its byte
+count: an index whose entries are all correct, and dense enough, is left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Suffices = Callable[[bytes, bytes, Segment], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """How to rebuild: bytes between index entries, and whether good snapshots are made anew too."""
+    """How to rebuild: bytes between index entries, and whether good snapshots are rebuilt too."""
 
     now_ms: int
     interval: int = DEFAULT_INTERVAL
@@ -48,13 +48,13 @@ class Rebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One side file that is not what the log says, and the step that makes it so."""
+    """One side file that differs from the log, and the step that fixes it."""
 
     step: Step
     kind: str
     entries: int
     only_there: int
-    """Entries of the file that the log does not bear out."""
+    """Entries in the file that the log does not confirm."""
     only_here: int
     """Entries that the file lacks."""
     size_before: int | None
@@ -62,15 +62,15 @@ class Difference:
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What is to be done for one partition."""
+    """What to do for one partition."""
 
     partition: Partition
     differences: list[Difference] = field(default_factory=list)
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     files: int = 0
-    """Side files that were looked at."""
+    """Number of side files checked."""
     unreadable: set[str] = field(default_factory=set)
-    """Files of which the disk did not give everything."""
+    """Files that the disk did not return completely."""
 
     @property
     def stage(self) -> tuple[Step, ...]:
@@ -86,14 +86,14 @@ def plan_rebuild(
 ) -> Rebuilt:
     """Compare the side files of a partition with its log; nothing is changed.
 
-    Raises KafkatoolError where a log cannot be read.
+    Raises KafkatoolError if a log cannot be read.
     """
     return _Rebuilder(partition, log_start, how, guest).run(advance)
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildRequest:
-    """One partition to rebuild, wherever that is planned."""
+    """One partition to rebuild, planned here or in a worker."""
 
     named: NamedPartition
     how: Rebuilding
@@ -111,7 +111,7 @@ class RebuildRequest:
 
 
 def as_plan(log_dir: str, rebuilt: Iterable[Rebuilt]) -> Plan:
-    """All of it as one plan."""
+    """Combine all of it in one plan."""
     parts = list(rebuilt)
     unreadable = frozenset(path for part in parts for path in part.unreadable)
     stage = tuple(step for part in parts for step in part.stage)
@@ -150,7 +150,7 @@ class _Rebuilder:
                 built = index_segment(source, segment.base_offset, self.how.interval, self.states, claims)
             damage = [damage for damage in built.damage if not _is_reserved(damage, segment)]
             if damage:
-                self.states = None  # what follows cannot be told from here on
+                self.states = None  # producer state is unknown after damage
                 self.result.damage += [(log.path, one) for one in damage]
             if self._is_wanted(segment.base_offset):
                 self._compare(segment, built, claims)
@@ -163,7 +163,7 @@ class _Rebuilder:
         return self.how.bases is None or base in self.how.bases
 
     def _needed(self, bases: list[int]) -> Iterator[Segment]:
-        """The segments to be walked: those wanted, and those before them back to a good snapshot."""
+        """Yield the segments to walk: those wanted, and those before them back to a good snapshot."""
         first = 0
         if self.how.bases is not None:
             wanted = [at for at, base in enumerate(bases) if base in self.how.bases]
@@ -175,11 +175,11 @@ class _Rebuilder:
     # --- producers ------------------------------------------------------------------------------------
 
     def _is_believed(self, base: int) -> bool:
-        """Whether there is a good snapshot, and it is not one of those to be made anew by force."""
+        """Return whether there is a good snapshot that is not forced to be rebuilt."""
         return self._read(base) is not None and not (self.how.force and self._is_wanted(base))
 
     def _load_first(self, base: int) -> None:
-        """Begin with the newest good snapshot at or below the first segment; else with no producers."""
+        """Load the newest good snapshot at or below the first segment; else start without producers."""
         assert self.states is not None
         self.states.clear(base)
         for offset in sorted((offset for offset in self.snapshots if offset <= base), reverse=True):
@@ -189,7 +189,7 @@ class _Rebuilder:
                 return
 
     def _read(self, offset: int) -> list[ProducerState] | None:
-        """The producers of a snapshot; None unless there is one and it is whole."""
+        """Return the producers of a snapshot; None unless it exists and is whole."""
         entry = self.snapshots.get(offset)
         if entry is None:
             return None
@@ -199,10 +199,10 @@ class _Rebuilder:
             return None
 
     def _snapshot(self, base: int) -> None:
-        """The snapshot at the base of a segment: believed, or made from the producers so far."""
+        """Load the snapshot at the base of a segment if trusted; else compare it with what was replayed."""
         there = self._read(base)
         if there is not None and self._is_believed(base):
-            # Behind damage this is where what is known begins again.
+            # After damage, known state begins again here.
             self.states = self.states or ProducerStates()
             self.states.load(there, base, self.how.now_ms)
             return
@@ -212,7 +212,7 @@ class _Rebuilder:
         self._compare_snapshot(base, there, self.states.rows())
 
     def _last_snapshot(self, last_base: int, log_end: int) -> None:
-        """The one that a broker leaves at the end of the log when it stops; never missed, only mended."""
+        """Compare the snapshot that a broker leaves at the log end when it stops; it is never required."""
         if log_end == last_base or log_end not in self.snapshots or self.states is None:
             return
         there = self._read(log_end)
@@ -237,7 +237,7 @@ class _Rebuilder:
         )
 
     def _bytes_of(self, entry: FileEntry, limit: int = 64 << 20) -> bytes:
-        """A side file, with zeros for what the disk does not give, which is noted."""
+        """Return a side file, with zeros for unreadable parts, which are noted."""
         with open_source(entry.path, self.guest) as source:
             data = source.read(0, limit)
             if source.unreadable:
@@ -247,7 +247,7 @@ class _Rebuilder:
     # --- indexes --------------------------------------------------------------------------------------
 
     def _entries(self, segment: Segment, kind: kinds.FileKind) -> tuple[bytes, bytes]:
-        """What an index file holds, and the front of it that is entries."""
+        """Return an index file's content, and the part of it that is entries."""
         entry = segment.file(kind)
         size = 0 if segment.log is None else segment.log.size
         there = b"" if entry is None else self._bytes_of(entry, index_limit(size))
@@ -304,7 +304,7 @@ class _Rebuilder:
 
 
 def _behind(rest: bytes, size: int, used: int, segment: Segment, kind: kinds.FileKind) -> str | None:
-    """What is wrong with the bytes behind good entries: only in the active segment room is reserved."""
+    """Return what is wrong with the bytes after good entries: only the active segment preallocates."""
     if size == used:
         return None
     if size % _SHAPES[kind.name][0]:
@@ -317,28 +317,28 @@ def _behind(rest: bytes, size: int, used: int, segment: Segment, kind: kinds.Fil
 
 
 def _is_reserved(damage: Damage, segment: Segment) -> bool:
-    """Whether this is the room that a broker reserves with `preallocate` in the segment it writes to."""
+    """Return whether this is the room that a broker preallocates in the active segment."""
     is_zeros = damage.kind is FindingClass.ZERO_FILLED and damage.severity is Severity.DEGRADED
     return is_zeros and segment.state is SegmentState.ACTIVE
 
 
 def _is_dense_enough(used: bytes, wanted: bytes, segment: Segment) -> bool:
-    """Whether right entries of an offset index lie at most twice as far apart as those of one walk."""
+    """Return whether correct offset entries are at most twice as far apart as those of one walk."""
     size = segment.log.size if segment.log is not None else 0
     return _widest(used, size) <= 2 * _widest(wanted, size)
 
 
 def _widest(entries: bytes, size: int) -> int:
-    """The most bytes of the log between two entries."""
+    """Return the most bytes of the log between two entries."""
     positions = [0, *(position for _offset, position in offset_index.ENTRY.iter_unpack(entries)), size]
     widest: int = max(map(sub, positions[1:], positions))
     return widest
 
 
 def _reaches_the_end(used: bytes, wanted: bytes, segment: Segment) -> bool:
-    """Whether right entries of a time index are many enough, and the last is the segment's last.
+    """Return whether correct time entries are dense enough, and the last one is the segment's last.
 
-    While a segment is written to it lacks the entry that is added when it is closed.
+    An active segment lacks the entry that is added when it is closed.
     """
     last = used[-time_index.ENTRY_SIZE :] == wanted[-time_index.ENTRY_SIZE :]
     is_active = segment.state is SegmentState.ACTIVE
@@ -362,7 +362,7 @@ _SHAPES: dict[str, tuple[int, Callable[[bytes], int]]] = {
 
 
 def _count(used: bytes, wanted: bytes, size: int) -> tuple[int, int, int]:
-    """Entries that are wanted, those that are there and not wanted, and those that are not there."""
+    """Return the number of wanted entries, of entries not wanted, and of missing ones."""
     if not used:
         return len(wanted) // size, 0, len(wanted) // size
     old, new = _slots(used, size), _slots(wanted, size)

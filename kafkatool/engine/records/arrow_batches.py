@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage
-from kafkatool.engine.records.arrow_rows import TIMESTAMP_TYPES
+from kafkatool.engine.batches.row_fields import BATCH
+from kafkatool.engine.records.arrow_rows import ARROW, TIMESTAMP_TYPES
 from kafkatool.format.batch import (
     CODEC_LABELS,
     CODEC_MASK,
@@ -25,32 +26,7 @@ from kafkatool.format.columns import BatchColumns, Column
 
 Mask = NDArray[np.bool_]
 
-BATCH_TYPES: dict[str, Any] = {
-    "base_offset": pa.int64(),
-    "last_offset": pa.int64(),
-    "last_offset_delta": pa.int32(),
-    "batch_length": pa.int32(),
-    "partition_leader_epoch": pa.int32(),
-    "magic": pa.int32(),
-    "crc": pa.int64(),
-    "attributes": pa.int32(),
-    "codec": pa.string(),
-    "timestamp_type": pa.string(),
-    "base_timestamp_ms": pa.int64(),
-    "max_timestamp_ms": pa.int64(),
-    "delete_horizon_ms": pa.int64(),
-    "producer_id": pa.int64(),
-    "producer_epoch": pa.int32(),
-    "base_sequence": pa.int32(),
-    "last_sequence": pa.int32(),
-    "records_count": pa.int32(),
-    "is_transactional": pa.bool_(),
-    "is_control": pa.bool_(),
-    "position": pa.int64(),
-    "size": pa.int64(),
-    "is_valid": pa.bool_(),
-    "error": pa.string(),
-}
+BATCH_TYPES: dict[str, Any] = {field.key: ARROW[field.type] for field in BATCH[3:]} | {"error": pa.string()}
 """What a batch says of itself; `error` says what stands in the place of one where `is_valid` is false."""
 
 

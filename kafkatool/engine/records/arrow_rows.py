@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kafkatool.engine.batches.row_fields import RECORD, VISIBILITY
 from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import RecordPiece
 from kafkatool.errors import MissingExtra
@@ -35,31 +36,29 @@ HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("valu
 _WORD = pa.dictionary(pa.int8(), pa.string())
 
 
+ARROW: dict[str, Any] = {
+    **dict.fromkeys(("text", "word"), pa.string()),
+    **dict.fromkeys(("int64", "size", "time_ms"), pa.int64()),
+    **dict.fromkeys(("int16", "int32"), pa.int32()),
+    "flag": pa.bool_(),
+    "data": pa.binary(),
+    "headers": pa.list_(HEADER),
+    "ints": pa.list_(pa.int32()),
+}
+"""The types of fields in Spark and in the tables of an audit."""
+_IN_FILES = ARROW | {"text": pa.dictionary(pa.int32(), pa.string()), "word": _WORD, "int16": pa.int16()}
+RECORD_FIELDS = {field.key: field for field in (*RECORD, *VISIBILITY)}
+RECORD_COLUMNS = (
+    *("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"),
+    *("sequence", "producer_id", "producer_epoch", "partition_leader_epoch", "batch_position"),
+    *("is_control", "txn", "above_high_watermark", "below_log_start"),
+)
+
+
 def schema(*, with_visibility: bool) -> Any:
-    """The columns, in their order."""
-    fields = [
-        pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field("timestamp_type", _WORD, nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", pa.list_(HEADER), nullable=False),
-        pa.field("sequence", pa.int32()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("batch_position", pa.int64(), nullable=False),
-    ]
-    if with_visibility:
-        fields += [
-            pa.field("is_control", pa.bool_(), nullable=False),
-            pa.field("txn", _WORD, nullable=False),
-            pa.field("above_high_watermark", pa.bool_(), nullable=False),
-            pa.field("below_log_start", pa.bool_(), nullable=False),
-        ]
-    return pa.schema(fields)
+    """The columns of files, in their order."""
+    fields = [RECORD_FIELDS[name] for name in (RECORD_COLUMNS if with_visibility else RECORD_COLUMNS[:-4])]
+    return pa.schema([pa.field(one.key, _IN_FILES[one.type], nullable=not one.never_null) for one in fields])
 
 
 class ArrowRows:

@@ -1,7 +1,6 @@
-"""Where exported records go: whole files or none, and a list of those that are done.
+"""What an export has done: the list of finished files in its directory.
 
-A file is written under another name, `.<name>.tmp`, synced and renamed. In a directory,
-`_kafkatool_export.json` tells for every finished file which log it came from and how that looked, so that a
+`_kafkatool_export.json` says of every finished file which log it came from and how that looked, so that a
 second run knows what it need not do again. Names that begin with a dot or an underscore are passed over by
 readers of data sets.
 """
@@ -10,76 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any
 
-from kafkatool.engine.files.disk import File, Files, replace_file
+from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest, read_small_file
+from kafkatool.engine.files.whole_files import Replacement
 from kafkatool.errors import KafkatoolError
-from kafkatool.format.primitives import Buffer
 
 MANIFEST = "_kafkatool_export.json"
 _VERSION = 1
-
-
-class Sink:
-    """A file to write to from front to back, which gets its name only when it is whole."""
-
-    def __init__(self, files: Files, path: str) -> None:
-        self.path = path
-        self._files = files
-        directory, name = os.path.split(path)
-        self._temporary = os.path.join(directory, f".{name}.tmp")
-        with suppress(FileNotFoundError):
-            files.unlink(self._temporary)  # of a run that was interrupted
-        self._file: File | None = files.create(self._temporary)
-        self._at = 0
-        self.closed = False  # what writers of files ask for
-
-    def write(self, data: Buffer) -> int:
-        view = memoryview(data).cast("B")
-        if self._file is not None:  # else it was given up, and its writer does not know yet
-            self._file.write_at(self._at, view)
-            self._at += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        return self._at
-
-    def flush(self) -> None:
-        """Everything is handed over at once."""
-
-    def close(self) -> None:
-        """Whoever writes may close it; it is finished by `commit` alone."""
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def commit(self) -> None:
-        """From now on it is there."""
-        assert self._file is not None
-        self._file.sync()
-        self._files.rename(self._temporary, self.path)
-        self._files.sync_directory(os.path.dirname(self.path) or ".")
-        self._file.close()
-        self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            with suppress(OSError):
-                self._files.unlink(self._temporary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +80,9 @@ class Manifest:
             "version": _VERSION,
             "files": {name: asdict(one) for name, one in sorted(self._done.items())},
         }
-        replace_file(
-            self._files,
-            os.path.join(self._directory, MANIFEST),
-            json.dumps(content, indent=1).encode() + b"\n",
-        )
+        with Replacement(self._files, os.path.join(self._directory, MANIFEST)) as new:
+            new.write(json.dumps(content, indent=1).encode() + b"\n")
+            new.commit()
 
 
 def _read(path: str) -> dict[str, ExportDone]:

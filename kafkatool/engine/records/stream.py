@@ -29,7 +29,7 @@ from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.engine.records.visibility import PASSING, JudgedRecords, Visibility
 from kafkatool.errors import FormatError, KafkatoolError, TooLarge
 from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
-from kafkatool.format.columns import BadRecords, RecordColumns, RecordDecoder
+from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.legacy import Header, LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
@@ -248,19 +248,24 @@ def records_of(piece: RecordPiece, rows: NDArray[np.int64]) -> Iterator[tuple[in
     ):
         batch = batches.get(number)
         if batch is None:
-            batch = batches[number] = _batch(columns, number)
+            batch = batches[number] = batch_in(columns, number)
         key = None if key_size < 0 else bytes(data[key_at : key_at + key_size])
         value = None if size < 0 else bytes(data[at : at + size])
         found = columns.headers(row) if headers else ()
         yield row, batch, Record(offset, time, sequence, bits, key, value, found)
 
 
-def _batch(columns: RecordColumns, number: int) -> Batch:
-    fields = [int(column[number]) for column in columns.batches]
-    position, base_offset, size, epoch, magic, crc, attributes, delta = fields[:8]
+def batch_in(columns: RecordColumns, number: int) -> Batch:
+    """Rebuild one batch of a piece, without its bytes."""
+    return Batch(int(columns.batches.position[number]), header_in(columns.batches, number), True, None)
+
+
+def header_in(columns: BatchColumns, number: int) -> Header:
+    """Rebuild the header of a batch from its columns."""
+    base_offset, size, epoch, magic, crc, attributes, delta, *rest = [
+        int(column[number]) for column in columns[1:]
+    ]
     length = size - LOG_OVERHEAD
     if magic < 2:
-        header: Header = LegacyHeader(base_offset + delta, length, crc, magic, attributes, fields[9])
-    else:
-        header = BatchHeader(base_offset, length, epoch, magic, crc, attributes, delta, *fields[8:])
-    return Batch(position, header, True, None)
+        return LegacyHeader(base_offset + delta, length, crc, magic, attributes, rest[1])
+    return BatchHeader(base_offset, length, epoch, magic, crc, attributes, delta, *rest)

@@ -1,6 +1,6 @@
-"""What the cluster's metadata makes of a partition directory when a broker starts: set aside, or promoted.
+"""What a starting broker does with a partition directory by the cluster's metadata: stray, or promoted.
 
-Where metadata is missing or damaged nothing is said: what is not in there proves nothing.
+If metadata is missing or damaged nothing is concluded: what is not in it proves nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
 
 
 class PartitionFate(NamedTuple):
-    """stray: renamed and not served; promote: a copy takes its place; empty: a copy loses its records."""
+    """stray: renamed and not served; promote: a copy becomes current; empty: a copy loses its records."""
 
     what: str
     message: str
@@ -29,9 +29,9 @@ class PartitionFate(NamedTuple):
 def fate_of(
     partition: Partition, log_dir: LogDir, log_dirs: Sequence[LogDir], view: ClusterView
 ) -> PartitionFate | None:
-    """What becomes of a directory, by the metadata on the broker's disks; None where it simply stays.
+    """Return what happens to a directory, by the metadata on the broker's disks; None if it just stays.
 
-    `log_dirs` are all directories of the broker that are known.
+    `log_dirs` are all known directories of the broker.
     """
     if partition.state not in (PartitionState.ACTIVE, PartitionState.FUTURE):
         return None
@@ -58,7 +58,7 @@ def fate_of(
 def _fate_of_copy(
     partition: Partition, log_dir: LogDir, log_dirs: Sequence[LogDir], assigned: str | None
 ) -> PartitionFate | None:
-    """A copy on its way to another directory, when the broker stopped meanwhile."""
+    """Return what happens to a future replica if the broker stopped during the move."""
     assert log_dir.meta is not None
     if assigned is None:
         return None

@@ -1,4 +1,4 @@
-"""A start of one broker, followed in thought: what it goes by, and what that makes of each partition."""
+"""Simulate a broker's start: its metadata and settings, and what it does with each partition."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kafkatool.format.names import parse_partition_directory
 from kafkatool.format.release import NEWEST
 
 SETTINGS = ("index.interval.bytes", "segment.index.bytes")
-"""What the indexes that a start makes depend on."""
+"""Settings that determine the indexes created at a start."""
 
 
 class BrokerStart:
-    """Who else has the partitions of these log directories, and their settings, by the broker's metadata."""
+    """Replicas and settings of the partitions in a broker's directories, by the broker's own metadata."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class BrokerStart:
         *,
         is_alone: bool = False,
     ) -> None:
-        """`log_dirs` are all that the broker has, as far as they are known; `given` goes before metadata.
+        """Read the metadata; `log_dirs` are all known directories, `given` overrides metadata.
 
         `is_alone`: no other controller has what this node's metadata has lost.
         """
@@ -42,19 +42,19 @@ class BrokerStart:
         everything = [one for log_dir in log_dirs for one in log_dir.partitions]
         metadata = [one for one in everything if one.state is PartitionState.METADATA]
         self.cluster = read_cluster_view(metadata, guest)
-        # Of damaged metadata a node keeps what lies before the damage, and goes by that if it is alone.
+        # A node keeps what lies before damage in its metadata; if it is alone, that is what counts.
         self.cluster_left = self.cluster
         if is_alone and not (self.cluster.is_known and self.cluster.is_complete):
             self.cluster_left = read_cluster_view(metadata, guest, until_damage=True)
         if is_alone and not metadata:
-            self.cluster_left = ClusterView(is_known=True)  # it begins an empty cluster
+            self.cluster_left = ClusterView(is_known=True)  # it starts an empty cluster
         self._settings = settings_in(self.cluster)
         self._release = self.cluster.release_of(node_id_of(log_dirs)) or NEWEST
         self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
 
     def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> StartFacts:
-        """What a start knows of a partition; raises KafkatoolError where the metadata say nonsense."""
-        if partition.state is PartitionState.METADATA:  # no checkpoint, no mark and no setting speaks of it
+        """Return what a start knows about a partition; raise KafkatoolError for invalid metadata."""
+        if partition.state is PartitionState.METADATA:  # no checkpoint, marker or setting applies
             return StartFacts(self._now_ms, release=self._release)
         key = partition.key
         interval, index_bytes = (self.number(partition.topic, name) for name in SETTINGS)
@@ -71,18 +71,18 @@ class BrokerStart:
         )
 
     def number(self, topic: str | None, name: str) -> int:
-        """A setting of a topic, as far as options and metadata tell, else Kafka's default."""
+        """Return a topic setting from options or metadata, else Kafka's default."""
         return self._given.of(self._settings, topic, name)
 
     def is_preallocated(self, topic: str | None) -> bool:
-        """Whether the newest segment of a topic's logs is reserved at its full size, as far as is known."""
+        """Return whether newest segments of a topic are preallocated, as far as is known."""
         return (setting(self._settings, topic, "preallocate") or "").strip().lower() == "true"
 
     def fate(self, partition: Partition, log_dir: LogDir) -> PartitionFate | None:
         return fate_of(partition, log_dir, self.log_dirs, self.cluster_left)
 
     def replicas_at(self, path: str) -> Replicas | None:
-        """Who has the partition of a directory."""
+        """Return the replicas of a directory's partition."""
         named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
         if named is None:
             return None

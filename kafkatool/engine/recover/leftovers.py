@@ -1,4 +1,4 @@
-"""Files that a cleaning, a split or a deletion left behind: resolved before the log itself is loaded."""
+"""Resolve files left by a cleaning, split or deletion, before the log itself is loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, offs
 
 
 def drop_temporary_files(log: PartitionLoading) -> None:
-    """Everything .deleted and .cleaned goes, and the .swap files of a swap that was not begun for all."""
+    """Remove .deleted and .cleaned files, and the .swap files of an incomplete swap."""
     cleaned = []
     for name in list(log.dir):
         if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
@@ -32,7 +32,7 @@ def _offset_of_leftover(name: str) -> int:
 
 
 def finish_swaps(log: PartitionLoading) -> None:
-    """What a complete swap replaces goes, and it takes its place."""
+    """Finish complete swaps: remove the files they replace, and rename."""
     swapped = [name for name in log.dir if name.endswith(".swap")]
     logs = [name for name in swapped if name.endswith(".log.swap")]
     if logs:
@@ -51,6 +51,6 @@ def finish_swaps(log: PartitionLoading) -> None:
 
 
 def _swap_end(log: PartitionLoading, name: str) -> int:
-    """The offset behind the last batch of a swapped log, found as the broker finds it."""
+    """Return the offset after the last batch of a swapped log, found as a broker finds it."""
     base = _offset_of_leftover(name)
     return max((batch.header.last_offset + 1 for batch in log.batches(name)), default=base)

@@ -1,14 +1,14 @@
-"""How a loading broker finds an offset in a log that it does not scan, and which bytes it stumbles over.
+"""Find an offset as a loading broker does in a log that it does not scan, with the bytes it fails on.
 
-It asks the offset index, then follows the batches from there, with no checksum looked at. Releases differ in
-what they ask of the batches on the way:
+It looks in the offset index, then follows the batches from there without checking checksums. Releases differ
+in what they read of the batches on the way:
 
-    3.9        the last offset, until one reaches the offset; the records are never read
+    3.9        the last offset, until one reaches the offset; records are never read
     4.0        the same, and the first offset of the batch found
     from 4.1   the first offset of every batch on the way
 
-For magic 2 that is a field. An entry of magic 0 or 1 whose attributes name a codec has to be decompressed for
-it; where a bit flip only made it look like one, that throws, and the broker does not start.
+For magic 2 that is a field. An entry of magic 0 or 1 whose attributes name a codec must be decompressed for
+it; if only a bit flip made it look compressed, that throws, and the broker does not start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kafkatool.format.release import Release
 
 
 class SegmentLookup:
-    """One segment whose index is believed. Raises BrokerThrows where a broker does not come to the end."""
+    """One segment whose index is trusted. Raises BrokerThrows where a broker fails."""
 
     def __init__(self, log: PartitionLoading, base: int, source: Source) -> None:
         self._name = segment_file(base, ".log")
@@ -38,19 +38,19 @@ class SegmentLookup:
         self._source = source
 
     def last_indexed_offset(self) -> int:
-        """The offset of the last entry; the base offset where there is none."""
+        """Return the offset of the last entry; the base offset if there is none."""
         slots = len(self._index) // ENTRY_SIZE
         return read_entry(self._index, (slots - 1) * ENTRY_SIZE).offset(self._base) if slots else self._base
 
     def position_of(self, offset: int) -> int | None:
-        """Where a broker begins to read for an offset; None where it finds no batch."""
+        """Return where a broker begins to read for an offset; None if it finds no batch."""
         start = max(0, lookup(self._index, self._base, offset).position)
         find = self._by_first_offset if self._release >= Release.V4_1 else self._by_last_offset
         found = find(start, offset)
         return None if found is None else found.position
 
     def batches(self, start: int, stop: int | None = None) -> Iterator[Batch]:
-        """Kafka's chain between two positions; raise BrokerThrows where its reader throws."""
+        """Yield the broker's chain of batches between two positions; raise BrokerThrows where it throws."""
         for item in scan(self._source, start, stop, chain=True):
             if isinstance(item, Batch):
                 yield item
@@ -61,7 +61,7 @@ class SegmentLookup:
                 return
 
     def check_readable(self, batch: Batch) -> None:
-        """Raise BrokerThrows where the disk does not give what a broker reads of a batch."""
+        """Raise BrokerThrows if the disk does not return what a broker reads of a batch."""
         header = batch.header
         has_producer = header.producer_id >= 0
         self._fail_if_unreadable(

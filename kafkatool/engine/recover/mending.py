@@ -1,6 +1,6 @@
-"""Logs with flipped bits, as a recovery takes them up when it may mend them: with those bits flipped back.
+"""Flip bits back in logs that a recovery may mend, before it loads them.
 
-Every log is looked at, also below the recovery point, where a broker does not look and a consumer fails.
+Every log is checked, also below the recovery point, where a broker does not look and a consumer fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafkatool.format.names import FileState
 
 
 def mend_logs(log: PartitionLoading, guest: Guest) -> None:
-    """Have the mended bytes written, and tell of each batch; nothing where `guest` does not mend."""
+    """Plan to write the mended bytes, and report each batch; do nothing if `guest` does not mend."""
     if not isinstance(guest.mending, Mender):
         return
     for name in log.dir:
@@ -30,7 +30,7 @@ def _mend_log(log: PartitionLoading, name: str, guest: Guest, mender: Mender) ->
             assert isinstance(source, FileSource)
             mends, patches = mender.of(source), source.patches
     except (FileNotFoundError, KafkatoolError):
-        return  # whoever needs it meets the same, and says so
+        return  # whoever needs this log hits the same error, and reports it
     log.result.mends += mends
     done = [mend for mend in mends if mend.is_mended]
     for mend in done:

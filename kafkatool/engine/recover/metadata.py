@@ -1,7 +1,7 @@
-"""The metadata log of a KRaft node, which is loaded by rules of its own on top of those for any log.
+"""The metadata log of a KRaft node, loaded by its own rules on top of those for any log.
 
-It is always scanned from its first byte, clean shutdown or not, and no checkpoint speaks of it. Then its
-snapshots are sorted out, and where the newest of them is ahead of the log, the log gives way to it.
+It is always scanned from its first byte, clean shutdown or not, and no checkpoint covers it. Then its
+snapshots are sorted out; if the newest is ahead of the log, the log starts over after it.
 
     .checkpoint.part, .checkpoint.deleted      go
     a snapshot below the start of the log      goes
@@ -25,7 +25,7 @@ _DELETED = ".checkpoint.deleted"
 
 
 class _Snapshot(NamedTuple):
-    """Of two snapshots the one with the higher epoch is newer, whatever their offsets."""
+    """A snapshot; the one with the higher epoch is newer, whatever the offsets."""
 
     epoch: int
     offset: int
@@ -33,7 +33,7 @@ class _Snapshot(NamedTuple):
 
 
 def sort_out_snapshots(log: PartitionLoading, end: int) -> int:
-    """What a node does to its snapshots, and by them to the log; returns where the log ends then."""
+    """Do what a node does to its snapshots, and then to the log; return the resulting log end."""
     start = log.bases[0]
     kept = []
     for file in list(log.dir):
@@ -57,7 +57,7 @@ def sort_out_snapshots(log: PartitionLoading, end: int) -> int:
     epoch = latest.epoch if latest is not None else 0
     if newest.epoch < epoch or (newest.epoch == epoch and newest.offset <= end):
         return end
-    # Nothing is lost: what the log held is in the snapshot.
+    # Nothing is lost: the snapshot contains what the log held.
     why = f"the log ends at {end}, and the snapshot {newest.file} goes beyond"
     start_anew_at(log, newest.offset, why, "leftover")
     for snapshot in kept:
@@ -67,7 +67,7 @@ def sort_out_snapshots(log: PartitionLoading, end: int) -> int:
 
 
 def _check_newest(log: PartitionLoading, file: str) -> None:
-    """A node reads its newest snapshot at once; a tail that is cut short it does not miss."""
+    """Raise BrokerThrows if a node could not read its newest snapshot; a torn tail does not matter to it."""
     batches = 0
     with log.dir.open(file) as source:
         for item in scan(source, chain=True):

@@ -1,20 +1,20 @@
-"""What a broker would do to a partition at start-up after an unclean shutdown, without doing it.
+"""Plan what a broker would do to a partition at start-up after an unclean shutdown.
 
 The steps and their order are those of the broker's loader:
 
-    1  .deleted and .cleaned files go; .swap files go where a .cleaned one shows that they are incomplete
-    2  a complete swap is finished: what it replaces goes, and it takes its place
-    3  indexes without a log go; a segment without an offset index, or with a wrong transaction index, is
-       scanned and its indexes are made anew
-    4  every segment from the recovery point on is scanned; the first one that has to be cut ends the log,
-       and all behind it go
+    1  .deleted and .cleaned files are removed, and .swap files if a .cleaned one shows they are incomplete
+    2  a complete swap is finished: the files it replaces are removed, and it is renamed
+    3  indexes without a log are removed; a segment without an offset index, or with a wrong transaction
+       index, is scanned and its indexes are rebuilt
+    4  every segment from the recovery point on is scanned; the first one that must be cut ends the log, and
+       all after it are removed
     5  a log that ends below its log start offset is deleted, and an empty one begins there
-    6  leader epochs and producer snapshots are brought into line with what is left
+    6  leader epochs and producer snapshots are adjusted to what is left
 
-Where flipped bits are to be mended, that comes before all of it, and the broker is followed through the rest.
+If flipped bits may be mended, that comes first, and the broker is simulated through the rest.
 
-Where the broker throws instead, the partition, and with it the broker, does not start: `refusal` says why.
-Of a partition that waits to be deleted only steps 1 to 3 are done before it goes.
+If the broker throws, the partition, and with it the broker, does not start: `refusal` says why. For a
+partition that waits to be deleted, only steps 1 to 3 happen before it is removed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def plan_recover(partition: Partition, how: StartFacts, guest: Guest) -> Recovered:
-    """Follow the broker through one partition directory; nothing is changed."""
+    """Simulate the broker on one partition directory; nothing is changed."""
     directory = VirtualDirectory(partition, guest)
     log = PartitionLoading(directory, how)
     result = log.result
@@ -74,7 +74,7 @@ def plan_recover(partition: Partition, how: StartFacts, guest: Guest) -> Recover
         what = Effect.OFFLINE if result.is_offline else Effect.REFUSE
         result.events.append(Event(str(what), None, str(error)))
         return result
-    # What a broker would make beside a log under a wrong name hides records: that name is mended first.
+    # What a broker creates beside a misnamed log hides records: the name must be mended first.
     result.stages = [] if result.is_misnamed else directory.stages()
     result.unreadable = frozenset(directory.unreadable | _look_at_cuts(result, guest))
     return result
@@ -82,7 +82,7 @@ def plan_recover(partition: Partition, how: StartFacts, guest: Guest) -> Recover
 
 @dataclass(frozen=True, slots=True)
 class RecoverRequest:
-    """One partition to follow the broker through, wherever that is done."""
+    """One partition to simulate the broker on, here or in a worker."""
 
     partition: Partition
     how: StartFacts
@@ -102,7 +102,7 @@ class RecoverRequest:
 
 
 def _look_at_cuts(result: Recovered, guest: Guest) -> set[str]:
-    """Find the last offset of a good batch in what is cut; returns what of it the disk does not give."""
+    """Find the last offset of a good batch in what is cut; return the files with unreadable parts."""
     unreadable = set()
     for path, position in result.cuts:
         is_open = False
@@ -121,7 +121,7 @@ def _look_at_cuts(result: Recovered, guest: Guest) -> set[str]:
 
 
 def as_plan(log_dir: str, recovered: list[Recovered]) -> Plan:
-    """Everything that can be done in one log directory; stages of all partitions side by side."""
+    """Combine what can be done in one log directory; the partitions' stages run side by side."""
     done = [one for one in recovered if one.refusal is None]
     depth = max((len(one.stages) for one in done), default=0)
     stages = tuple(
@@ -143,7 +143,7 @@ def _load(log: PartitionLoading, guest: Guest, *, is_metadata: bool) -> None:
     end = _end(log)
     log.epochs.truncate_from_end(end)
     log.epochs.truncate_from_start(log.how.log_start)
-    # What was moved to remote storage is not in the first segment here, and still belongs to the log.
+    # Offsets moved to remote storage are not in the first segment here, but belong to the log.
     start = log.how.log_start if log.how.is_tiered else max(log.how.log_start, log.bases[0])
     finish_producers(log, start, end)
     topic_id = _topic_id(log)
@@ -156,7 +156,7 @@ def _load(log: PartitionLoading, guest: Guest, *, is_metadata: bool) -> None:
 
 
 def _load_for_deletion(log: PartitionLoading) -> None:
-    """A broker loads such a partition, and deletes it soon after; nothing of it needs to be done here."""
+    """Load a partition that the broker deletes soon after; nothing needs to be done to it here."""
     size = sum(log.dir.size(name) for name in log.dir)
     _read_epochs(log)
     drop_temporary_files(log)
@@ -174,7 +174,7 @@ def _read_epochs(log: PartitionLoading) -> None:
     try:
         entries = read_leader_epochs(raw)
     except FormatError as error:
-        # A number that is none is no I/O error to the broker, and stops it altogether.
+        # An invalid number is no I/O error to the broker, and stops it altogether.
         failure = BrokerThrows if is_only_a_number_wrong(raw, fields=2) else DirectoryFails
         raise failure(f"{LEADER_EPOCHS} cannot be read: {error}") from None
     for entry in entries:
@@ -190,7 +190,7 @@ def _topic_id(log: PartitionLoading) -> str | None:
     try:
         return read_partition_metadata(raw).topic_id
     except FormatError as error:
-        # An id that is none is no I/O error to the broker, and stops it altogether.
+        # An invalid id is no I/O error to the broker, and stops it altogether.
         failure = BrokerThrows if _has_some_id(raw) else DirectoryFails
         raise failure(f"{TOPIC_ID} cannot be read: {error}") from None
 
@@ -210,7 +210,7 @@ def _write_epochs(log: PartitionLoading, known: list[EpochStart]) -> None:
 
 
 def _end(log: PartitionLoading) -> int:
-    """Where the log ends; where that is below its start, an empty one takes its place."""
+    """Return the log end offset; if it is below the log start, an empty log takes its place."""
     start = log.how.log_start
     if not log.bases:
         make_empty_segment(log, start)
@@ -228,9 +228,9 @@ def _end(log: PartitionLoading) -> int:
 
 
 def _end_by_index(log: PartitionLoading, base: int) -> int:
-    """Where a broker finds the end after a clean shutdown: it walks on from the last entry of the index.
+    """Return the end as a broker finds it after a clean shutdown: from the last index entry on.
 
-    Where that leads to no batch the segment counts as empty; its bytes stay, and new ones go behind them.
+    If there is no batch the segment counts as empty; its bytes stay, and new ones are appended.
     """
     end = base
     with log.dir.open(segment_file(base, ".log")) as source:
@@ -242,6 +242,6 @@ def _end_by_index(log: PartitionLoading, base: int) -> int:
 
 
 def _end_of_chain(log: PartitionLoading, base: int) -> int:
-    """The end of a segment that nobody scanned, because the recovery point lies above any offset."""
+    """Return the end of a segment that was not scanned, as the recovery point is above any offset."""
     batches = log.batches(segment_file(base, ".log"))
     return batches[-1].header.last_offset + 1 if batches else base

@@ -1,4 +1,4 @@
-"""Producer state and its snapshots while a log is loaded: which are read, dropped and taken, and when."""
+"""Producer state and its snapshots while a log is loaded: which are read, dropped and written, and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkatool.format.state.producer_snapshot import read_snapshot, write_snapsh
 
 
 class LoadedProducers:
-    """Producer state beside the snapshots of a directory in thought."""
+    """Producer state, with the snapshots of a virtual directory."""
 
     def __init__(self, directory: VirtualDirectory, now_ms: int) -> None:
         self.states = ProducerStates()
@@ -25,7 +25,7 @@ class LoadedProducers:
         return sorted(self._names())
 
     def _names(self) -> dict[int, str]:
-        """By offset: the snapshot, which a broker opens by whatever name stands for the offset."""
+        """Return snapshots by offset: a broker opens one by whatever name parses to that offset."""
         found = {offset_in_name(name): name for name in self._dir if name.endswith(".snapshot")}
         return {offset: name for offset, name in found.items() if offset is not None}
 
@@ -76,7 +76,7 @@ class LoadedProducers:
 
 
 def finish_producers(log: PartitionLoading, log_start: int, end: int) -> None:
-    """What the broker does about producers when all segments are loaded."""
+    """Do what the broker does about producers when all segments are loaded."""
     producers = LoadedProducers(log.dir, log.how.now_ms)
     producers.drop_strays(log.bases)
     rebuild_producers(log, producers, log.bases, log_start, end)
@@ -85,9 +85,9 @@ def finish_producers(log: PartitionLoading, log_start: int, end: int) -> None:
 def rebuild_producers(
     log: PartitionLoading, producers: LoadedProducers, bases: list[int], log_start: int, end: int
 ) -> None:
-    """Producers up to an offset, with the snapshots that the broker takes and drops on the way."""
+    """Rebuild producer state up to an offset, writing and dropping snapshots as the broker does."""
     marks = {*bases[-2:], end}
-    if log.how.is_clean and not producers.offsets():  # they were never written: nobody looks for producers
+    if log.how.is_clean and not producers.offsets():  # never written: producers are not looked for
         return
     was_empty = producers.states.end_offset >= end
     producers.drop_outside(log_start, end)

@@ -1,4 +1,4 @@
-"""What a recovery knows before it begins, and what it comes to: shared by all its steps."""
+"""The input and the result of a recovery, shared by all its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDEXES = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class StartFacts:
-    """What is known of a partition from outside its directory."""
+    """What is known about a partition from outside its directory."""
 
     now_ms: int
     recovery_point: int = 0
@@ -28,17 +28,17 @@ class StartFacts:
     interval: int = 4096
     max_index_bytes: int = 10 << 20
     is_tiered: bool = False
-    """Whether remote.storage.enable is set: the log may start below its first segment here."""
+    """Whether remote.storage.enable is set: the log may start below its first local segment."""
     is_clean: bool = False
-    """Whether a mark of a clean shutdown is believed: no segment is scanned, the index leads to the end."""
+    """Whether a clean shutdown marker is trusted: no segment is scanned, the index leads to the end."""
     is_beside_metadata: bool = False
-    """Whether the metadata log is in the same log directory: a node does not go on without that."""
+    """Whether the metadata log is in the same log directory: a node does not run without that."""
     release: Release = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that the broker would do. Positions and offsets are None where they mean nothing."""
+    """One action of the broker. Positions and offsets are None where they do not apply."""
 
     what: str
     segment: int | None
@@ -50,45 +50,45 @@ class Event:
 
 @dataclass(slots=True)
 class Recovered:
-    """What would become of a partition."""
+    """What would happen to a partition."""
 
     path: str
     events: list[Event] = field(default_factory=list)
     refusal: str | None = None
-    """Why the broker does not come to the end of this partition; then nothing is planned for it."""
+    """Why the broker fails on this partition; then nothing is planned for it."""
     is_offline: bool = False
     """Whether it then goes on without the log directory, instead of not starting at all."""
     stages: list[tuple[Step, ...]] = field(default_factory=list)
     log_end: int | None = None
     log_start: int = 0
     lost_to: int | None = None
-    """The last offset that a good batch behind the damage holds; None where there is none."""
+    """The last offset in a good batch after the damage; None if there is none."""
     first_damage: Damage | None = None
-    """What begins where the log is cut; None where nothing is wrong with what goes."""
+    """The damage where the log is cut; None if nothing is wrong with the cut part."""
     is_lost_end_open: bool = False
-    """Whether more may be lost than that: what is cut does not end with a good batch."""
+    """Whether more may be lost than that: the cut part does not end with a good batch."""
     cuts: list[tuple[str, int]] = field(default_factory=list)
-    """Logs as they are now, and the byte from which on they are cut; 0 where all goes."""
+    """Logs as they are now, with the byte where they are cut; 0 if they are removed."""
     open_transactions: dict[int, int] = field(default_factory=dict)
     """First offset to producer id, where the log is cut."""
     mends: list[BatchMend] = field(default_factory=list)
-    """Flipped bits that were found because they were looked for, those that are left as they are, too."""
+    """Flipped bits found when mending was asked for, including those left alone."""
     unreadable: frozenset[str] = frozenset()
-    """Files of which the disk did not give everything."""
+    """Files that the disk did not return completely."""
 
     @property
     def is_misnamed(self) -> bool:
-        """Whether a log lies under a name by which no broker opens it; then nothing is planned."""
+        """Whether a log has a name under which no broker opens it; then nothing is planned."""
         return any(event.what == "misnamed" for event in self.events)
 
     @property
     def is_beyond_repair(self) -> bool:
-        """Whether something stays wrong when everything was done that a broker would do."""
+        """Whether something is still wrong after all that a broker would do."""
         return self.refusal is not None or any(one.what in ("unreadable", "misnamed") for one in self.events)
 
     @property
     def loses(self) -> bool:
-        """Whether records go, or can be read no more. (What waits to be deleted names no segment.)"""
+        """Whether records are removed, or become unreadable. (A partition to be deleted names no segment.)"""
         return any(
             event.what in ("cut", "unreadable", "misnamed")
             or (event.what == "delete" and event.segment is not None)
@@ -97,7 +97,7 @@ class Recovered:
 
 
 class BrokerThrows(Exception):
-    """The loader does not survive this, and neither does the broker."""
+    """The loader fails on this, and so does the broker."""
 
 
 class DirectoryFails(BrokerThrows):
@@ -105,12 +105,12 @@ class DirectoryFails(BrokerThrows):
 
 
 def offset_in_name(name: str) -> int | None:
-    """What stands before the first dot, if that is a number."""
+    """Return the number before the first dot, if it is one."""
     return parse_long(name.partition(".")[0]) if "." in name else None
 
 
 class PartitionLoading:
-    """A partition on its way through the broker's loader."""
+    """A partition being loaded by the simulated broker."""
 
     def __init__(self, directory: VirtualDirectory, how: StartFacts) -> None:
         self.dir = directory
@@ -119,7 +119,7 @@ class PartitionLoading:
         self.epochs = LeaderEpochs()
         self.bases: list[int] = []
         self.ends: dict[int, int] = {}
-        """By base offset: where the segments that were scanned end."""
+        """End offsets of scanned segments, by base offset."""
 
     def say(self, what: str, segment: int | None, message: str, **more: int | None) -> None:
         self.result.events.append(Event(what, segment, message, **more))
@@ -129,10 +129,10 @@ class PartitionLoading:
         self.dir.remove(name, why)
 
     def remember_cut(self, log: str, position: int) -> None:
-        """Note what a cut takes of a log, so that it can be saved."""
+        """Record what a cut removes from a log, so that it can be salvaged."""
         content = self.dir.files[log]
         if isinstance(content, FileStretch) and content.end > content.start + position:
-            cuts = dict(self.result.cuts)  # what was cut before may be cut once more, further ahead
+            cuts = dict(self.result.cuts)  # a log may be cut again, at an earlier byte
             cuts[content.path] = content.start + position
             self.result.cuts = list(cuts.items())
 
@@ -144,14 +144,14 @@ class PartitionLoading:
             self.dir.remove(segment_file(base, extension), why)
 
     def read_or_fail(self, name: str) -> bytes:
-        """A side file; what the disk does not give costs the broker the log directory."""
+        """Return a side file; if the disk cannot read it, a broker loses the log directory."""
         try:
             return self.dir.read(name)
         except UnreadableFile as error:
             raise DirectoryFails(str(error)) from None
 
     def batches(self, name: str) -> list[Batch]:
-        """The chain of a log, unchecked, as far as it goes; without the records."""
+        """Return the chain of batches of a log, unchecked and without records."""
         found = []
         with self.dir.open(name) as source:
             for item in scan(source, chain=True):
@@ -163,5 +163,5 @@ class PartitionLoading:
 
 
 def unreadable_in(source: Source, start: int, end: int) -> ByteRange | None:
-    """The first bytes of a stretch that the disk did not give, of what was asked for so far."""
+    """Return the first unreadable range in a stretch, among what was read so far."""
     return next((found for found in source.unreadable if found[0] < end and start < found[1]), None)

@@ -1,7 +1,7 @@
-"""The good batches that a recovery would throw away, copied out for reading; never a replica.
+"""Copy out the good batches that a recovery would discard, for reading; never as a replica.
 
-What is lost between them may have begun, ended or changed any transaction: those are told, with what is
-known of them.
+What is lost between them may have begun, ended or changed any transaction: those are listed with what is
+known about them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkatool.format.names import segment_file
 
 @dataclass(frozen=True, slots=True)
 class Unprovable:
-    """A transaction whose outcome the hole makes unknown."""
+    """A transaction whose outcome is unknown because of the hole."""
 
     producer_id: int
     first_offset: int
@@ -43,9 +43,9 @@ class Salvaged:
 
 
 def salvage(recovered: Recovered, target: str, files: Files, guest: Guest) -> Salvaged:
-    """Copy the good batches behind the damage into a new directory, a file for each log they come from.
+    """Copy the good batches after the damage into a new directory, one file per log.
 
-    Raises Refused unless the directory is new and lies outside of the log directory.
+    Raises Refused unless the directory is new and outside the log directory.
     """
     log_dir = os.path.dirname(os.path.realpath(recovered.path))
     if (os.path.realpath(target) + os.sep).startswith(log_dir + os.sep):
@@ -100,7 +100,7 @@ class _Books:
 
     def __init__(self, open_before: dict[int, int]) -> None:
         self._open_before = {producer: first for first, producer in open_before.items()}
-        self._known: set[int] = set()  # producers of which a whole transaction behind the hole may be told
+        self._known: set[int] = set()  # producers whose transactions after the hole are fully known
         self._open: dict[int, tuple[int, int]] = {}
         self._found: list[Unprovable] = []
 
@@ -126,7 +126,7 @@ class _Books:
             return
         opened = self._open.pop(producer, None)
         if producer not in self._known:
-            # Between the hole and its first marker nobody knows where a producer's transaction began.
+            # Between the hole and a producer's first marker, the start of its transaction is unknown.
             word = "aborted" if marker.is_abort else "committed"
             before = self._open_before.pop(producer, None)
             first = before if before is not None else opened[0] if opened else header.base_offset

@@ -1,4 +1,4 @@
-"""Segments as a broker's loader takes them up: scanned, cut, split, or dropped behind a cut."""
+"""Load segments as a broker's loader does: scanned, cut, split, or dropped after a cut."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from kafkatool.format.java_text import LONG_MAX
 from kafkatool.format.names import segment_file
 
 NOT_FLUSHED = "it lies at or above the recovery point"
-"""Why a segment is scanned that has nothing wrong."""
+"""Why a segment without any problem is scanned."""
 
 
 def load_segments(log: PartitionLoading) -> None:
-    """Take up every segment by name; those without an offset index are scanned."""
+    """Load every segment by name; those without an offset index are scanned."""
     _with_splits(log, _load_segments)
 
 
 def recover_from_the_recovery_point(log: PartitionLoading) -> None:
-    """Scan what was not flushed; the first segment that has to be cut ends the log."""
+    """Scan what was not flushed; the first segment that must be cut ends the log."""
     _with_splits(log, _recover_log)
 
 
@@ -48,7 +48,7 @@ class _Overflow(Exception):
 
 
 def _with_splits(log: PartitionLoading, work: Callable[[PartitionLoading], None]) -> None:
-    """A segment whose offsets span too much is split, and the work begins again."""
+    """Run the work again after splitting each segment whose offsets span too much."""
     for _ in range(1000):
         try:
             work(log)
@@ -75,7 +75,7 @@ def _load_segments(log: PartitionLoading) -> None:
 
 
 def _find_under_its_name(log: PartitionLoading, name: str, base: int) -> None:
-    """A broker takes the offset from a name, and opens what it would have called a log of that offset."""
+    """Report a misnamed log: a broker opens the name that it would have given to that offset."""
     proper = segment_file(base, ".log")
     if name == proper:
         return
@@ -121,7 +121,7 @@ def _recover_log(log: PartitionLoading) -> None:
 
 
 def _scan(log: PartitionLoading, base: int, why: str, *, is_load: bool) -> bool:
-    """Recover one segment; True if it had to be cut."""
+    """Recover one segment; return True if it had to be cut."""
     name = segment_file(base, ".log")
     size = log.dir.size(name)
     log.say("scan", base, f"{name}: {why}", position=size)
@@ -159,7 +159,7 @@ def _scan(log: PartitionLoading, base: int, why: str, *, is_load: bool) -> bool:
 
 
 def _fail_if_unreadable(log: PartitionLoading, base: int, source: Source, position: int) -> None:
-    """Where the disk does not give a batch, a broker does not cut it away: it does not start."""
+    """Raise BrokerThrows for a batch that the disk does not return: a broker does not cut it, but fails."""
     head = source.read(position, HEADER_SIZE)
     size = 12 + int.from_bytes(head[8:12], "big", signed=True)
     is_read = position + size <= (source.size_hint or 0)
@@ -191,7 +191,7 @@ def _settle(log: PartitionLoading, base: int, found: RecoveredSegment, size: int
 
 
 def _tell_of_unreadable(log: PartitionLoading, base: int, found: RecoveredSegment) -> None:
-    """A batch whose magic byte was hit stays in the log, and every consumer stops at it."""
+    """Report a batch with an invalid magic byte: it stays in the log, and every consumer stops at it."""
     damage = found.unreadable
     if damage is None or damage.position >= found.valid_bytes:
         return
@@ -207,10 +207,10 @@ def _tell_of_unreadable(log: PartitionLoading, base: int, found: RecoveredSegmen
 
 
 def _give_up(log: PartitionLoading, base: int, why: str) -> None:
-    """An index entry that would not rise: the broker truncates the segment to its base offset.
+    """Truncate a segment whose index entries would not rise to its base offset, as a broker does.
 
-    It finds that in the index as far as it was made: where an entry stands at the base offset itself,
-    what lies before that entry stays.
+    The broker looks that offset up in the index built so far: if an entry has the base offset itself, what
+    lies before that entry stays.
     """
     position, next_offset = _position_of_base(log, base)
     _cut(log, base, position, next_offset, f"{why}; the broker gives up on the segment")
@@ -279,17 +279,17 @@ def _split(log: PartitionLoading, base: int) -> None:
     assert isinstance(content, FileStretch)
     log.say("split", base, f"{name}: its offsets span too much: {len(starts)} segments are made of it")
     log.remove_segment(base, "split")
-    log.result.cuts.pop()  # nothing of it is lost
+    log.result.cuts.pop()  # nothing is lost
     ends = [*(position for position, _base in starts[1:]), size]
     for (position, new_base), end in zip(starts, ends, strict=True):
         log.dir.files[segment_file(new_base, ".log")] = content.part(position, end)
-        for extension in (".index", ".timeindex"):  # recovery makes them anew
+        for extension in (".index", ".timeindex"):  # recovery rebuilds them
             log.dir.write(segment_file(new_base, extension), b"", "split")
     log.bases = sorted({*log.bases, *(new for _position, new in starts)} - ({base} - {starts[0][1]}))
 
 
 def _split_points(log: PartitionLoading, name: str, batches: list[Batch]) -> list[tuple[int, int]]:
-    """Where new segments begin: position and base offset."""
+    """Return position and base offset of the new segments."""
     try:
         with log.dir.open(name) as source:
             return list(bases_of(((batch.position, batch.header) for batch in batches), source.read).items())

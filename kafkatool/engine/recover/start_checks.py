@@ -1,4 +1,4 @@
-"""What of a whole log directory keeps a broker from starting, or from knowing where to begin."""
+"""Check what in a whole log directory keeps a broker from starting, or from knowing where to begin."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Offsets = dict[TopicPartition, int]
 
 _BOOTSTRAP = "bootstrap.checkpoint"
 _FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
-# The highest metadata.version that a release takes from its first snapshot; 4.3 takes any.
+# The highest metadata.version that a release accepts in its first snapshot; 4.3 accepts any.
 _HIGHEST_LEVELS = {Release.V3_9: 21, Release.V4_0: 26, Release.V4_1: 29, Release.V4_2: 30}
 _VERSION_RECORD = b"metadata.version"
 
 
 class StartProblem(NamedTuple):
-    """Something at the top of a log directory, and how far a start comes with it."""
+    """A problem at the top of a log directory, and how far a start gets with it."""
 
     path: str
     effect: Effect
@@ -48,12 +48,12 @@ class StartChecks:
     """Reasons not to start, things to know, and the offsets that the broker begins with."""
 
     has_metadata: bool = False
-    """A node stops where the directory with its metadata log goes offline."""
+    """A node stops if the directory with its metadata log goes offline."""
     problems: list[StartProblem] = field(default_factory=list)
     recovery_points: Offsets = field(default_factory=dict)
     log_starts: Offsets = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    """Facts that change nothing for the broker that is known to use the directory."""
+    """Facts that change nothing for the known broker of the directory."""
 
     @property
     def refusals(self) -> list[str]:
@@ -62,7 +62,7 @@ class StartChecks:
 
     @property
     def offline(self) -> list[str]:
-        """Why the directory is left out; a broker that has no other one does not start."""
+        """Why the directory goes offline; a broker without another one does not start."""
         return self._of(Effect.OFFLINE)
 
     @property
@@ -71,7 +71,7 @@ class StartChecks:
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether the broker never comes to look at the partitions, or not for long."""
+        """Whether the broker never gets to load the partitions, or not for long."""
         return bool(self.refusals or self.offline)
 
     def tell(self, effect: Effect, path: str, message: str, other: str | None = None) -> None:
@@ -90,10 +90,10 @@ def check_start(
     node_id: int | None = None,
     release: Release | None = None,
 ) -> StartChecks:
-    """Look at a log directory as a broker does before it looks at any partition.
+    """Check a log directory as a broker does before it loads any partition.
 
-    `siblings` are all log directories of the broker, this one among them. `node_id` is what its configuration
-    says and `release` what it registered as, where that is known.
+    `siblings` are all log directories of the broker, this one among them. `node_id` is the configured one,
+    and `release` the one it registered with, if known.
     """
     found = StartChecks(holds_metadata(log_dir))
     for problem in owner_problems(siblings or [log_dir], guest, node_id):
@@ -139,7 +139,7 @@ def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) 
     try:
         state = read_quorum_state(read_whole_file(path, guest))
     except FileNotFoundError:
-        return  # it begins anew, with the epoch of the log
+        return  # it starts over, with the epoch of the log
     except FormatError as error:
         found.tell(Effect.REFUSE, path, f"{error}: a node does not start with it")
     except KafkatoolError as error:
@@ -150,7 +150,7 @@ def _check_quorum_state(found: StartChecks, partition: Partition, guest: Guest) 
 
 
 def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> bool:
-    """Check how the cluster began, which a node up to 4.3 reads at every start; False without the file."""
+    """Check the bootstrap records, which nodes up to 4.3 read at every start; False without the file."""
     path = os.path.join(log_dir.path, _BOOTSTRAP)
     try:
         with open_source(path, guest) as source:
@@ -168,7 +168,7 @@ def _check_bootstrap(found: StartChecks, log_dir: LogDir, guest: Guest) -> bool:
 def _check_first_snapshot(
     found: StartChecks, partition: Partition, guest: Guest, release: Release | None
 ) -> None:
-    """Check the snapshot that 4.4 and newer format a node with, instead of bootstrap.checkpoint."""
+    """Check the snapshot with which 4.4 and newer format a node, instead of bootstrap.checkpoint."""
     path = os.path.join(partition.path, _FIRST_SNAPSHOT)
     level = formatted_level(path, guest)
     if level is None:

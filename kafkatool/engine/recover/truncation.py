@@ -1,4 +1,4 @@
-"""A log that is thrown away as a whole: an empty one takes its place, at another offset."""
+"""Discard a log as a whole: an empty one takes its place, at another offset."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kafkatool.format.names import segment_file
 
 
 def start_anew_at(log: PartitionLoading, offset: int, why: str, what: str) -> None:
-    """Delete all segments, epochs and producers, and begin with an empty segment; told as events `what`."""
+    """Delete all segments, epochs and producers, and start with an empty segment; events are named `what`."""
     for base in log.bases:
         name = segment_file(base, ".log")
-        # With an empty segment nothing goes that was ever there.
+        # Removing an empty segment loses nothing.
         log.say(what if log.dir.size(name) else "leftover", base, f"{name}: {why}", first_offset=base)
         log.remove_segment(base, why)
     log.epochs.clear()

@@ -1,4 +1,4 @@
-"""The text of `kafka-topics.sh --describe`, read as a picture of the cluster."""
+"""Read the output of `kafka-topics.sh --describe` as a snapshot of the cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kafkatool.engine.cluster.view import ClusterView, Replicas
 
-# A terminal may have made spaces of the tabs; a value may be missing.
+# A terminal may have turned the tabs into spaces; a value may be missing.
 _FIELD = re.compile(
     r"(TopicId|Topic|Partition|Leader|Adding Replicas|Removing Replicas|Replicas|Isr|LastKnownElr|Elr)"
     r": ?([^\s:]*)(?=\s|$)"
@@ -16,7 +16,7 @@ _NEEDED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
 def read_description(lines: Iterable[str], taken_ms: int) -> ClusterView:
-    """What the lines say; a view that is not known where none of them is about a partition."""
+    """Read the lines; the view is unknown if none of them describes a partition."""
     view = ClusterView(last_ms=taken_ms)
     ids: dict[str, str] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""How partitions are given away and brought back by a running cluster, as its own tool takes it."""
+"""Plan how a running cluster moves partitions away and back, for its own tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Ways(NamedTuple):
 
 
 def reassignments(view: ClusterView, node_id: int, keys: Collection[TopicPartition]) -> Ways | None:
-    """The partitions without their copy on a node, and as they are now; None where one has no other copy."""
+    """Return plans without, and with, a node's copies; None if a partition has no other copy."""
     placed = {key: list(replicas.replicas) for key, replicas in standings(view) if key in keys}
     others = {key: [node for node in nodes if node != node_id] for key, nodes in placed.items()}
     if not others or not all(others.values()):

@@ -1,7 +1,7 @@
-"""Prove that a broker has a partition twice, so that one of the two copies can go.
+"""Prove that a broker has two copies of a partition, so that one of them can be removed.
 
-A broker that finds a partition in two of its log directories does not start. Taking one of them away loses
-nothing where the other one has every good batch of it, byte for byte: then no other node has to be asked.
+A broker that finds a partition in two of its log directories does not start. Removing one loses nothing if
+the other has every good batch of it, byte for byte: then no other node needs to be checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkatool.errors import KafkatoolError
 
 
 def objections_to_second_copy(one: Moved, kept: Moved, guest: Guest) -> Iterator[str]:
-    """Yield why `kept` does not make up for `one`; nothing where it has all of it."""
+    """Yield why `kept` does not replace `one`; nothing if it has all of it."""
     if one.partition.path == kept.partition.path:
         yield f"{kept.partition.path}: is the copy itself that would be moved"
     elif (why := _another(one, kept)) is not None:
@@ -33,7 +33,7 @@ def objections_to_second_copy(one: Moved, kept: Moved, guest: Guest) -> Iterator
 
 
 def _another(one: Moved, kept: Moved) -> str | None:
-    """Why the two are not copies of the same partition of the same broker."""
+    """Return why the two are not copies of the same partition of the same broker, or None."""
     if kept.key != one.key:
         return f"is not a copy of {one.partition.directory}"
     if kept.partition.state is not PartitionState.ACTIVE:
@@ -45,7 +45,7 @@ def _another(one: Moved, kept: Moved) -> str | None:
     owners = {None if meta is None else (meta.cluster_id, meta.node_id) for meta in metas}
     if None in owners or len(owners) > 1:
         return "its log directory is not known to be of the same broker"
-    # A broker hides what lies below it, and deletes a log that ends there.
+    # A broker hides what lies below the log start, and deletes a log that ends there.
     starts = [copy.log_dir.log_starts.get(one.key, 0) for copy in (one, kept)]
     if starts[1] > starts[0]:
         return f"by the checkpoint beside it, it begins at offset {starts[1]} only, not at {starts[0]}"

@@ -1,9 +1,9 @@
-"""Take partitions out of the log directories of a broker that is down, so that it fetches them again.
+"""Take partitions out of the log directories of a stopped broker, so that it fetches them again.
 
-What is done, in this order: the mark of a clean shutdown goes, as with every plan; the lines of the partition
-go from the checkpoints (a log start above the end of the new log would have it deleted); partition.metadata
-is moved first, because a broker that finds the rest without it serves none of it; then everything else, and
-in the end the empty directory.
+Done in this order: the clean shutdown marker is removed, as by every plan; the partition's lines are removed
+from the checkpoints (a log start above the end of the new log would have it deleted); partition.metadata is
+moved first, because a broker that finds the rest without it serves none of it; then all other files, and
+finally the empty directory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHECKPOINTS = (kinds.LOG_STARTS, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One partition that is taken out."""
+    """One partition to take out."""
 
     log_dir: LogDir
     partition: Partition
@@ -42,12 +42,12 @@ class Moved:
 
     @property
     def is_current(self) -> bool:
-        """Whether the cluster counts on it: not on a copy under way, nor on what is stray or deleted."""
+        """Whether the cluster counts on it: not on a future, stray or deleted copy."""
         return self.partition.state is PartitionState.ACTIVE
 
 
 def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
-    """The partitions that these directories are, each with its log directory as it is now.
+    """Return the partitions in these directories, each with its log directory as it is now.
 
     Raises UsageError for anything else, Refused for the metadata log.
     """
@@ -72,7 +72,7 @@ def find_moved(paths: Iterable[str], guest: Guest) -> list[Moved]:
 
 
 def node_of(moved: Sequence[Moved]) -> int:
-    """The broker that all of them belong to. Raises Refused where that is not known, or not one."""
+    """Return the broker that owns all of them. Raises Refused if it is unknown, or not a single one."""
     nodes = {None if one.log_dir.meta is None else one.log_dir.meta.node_id for one in moved}
     node = nodes.pop()
     if node is None or nodes:
@@ -83,7 +83,7 @@ def node_of(moved: Sequence[Moved]) -> int:
 
 
 def objections_to_picture(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
-    """Why a picture of the cluster proves nothing: it is older than the end of the broker, or of another."""
+    """Yield why a snapshot of the cluster proves nothing: it is too old, or of another cluster."""
     newest = last_written(_log_dirs(moved))
     if newest is not None and view.last_ms < newest.modified_ms:
         yield (
@@ -98,7 +98,7 @@ def objections_to_picture(view: ClusterView, moved: Sequence[Moved]) -> Iterator
 
 
 def _not_shown(view: ClusterView, moved: Sequence[Moved]) -> Iterator[str]:
-    """A picture of some topics only does not say what the rest of the broker's partitions come to."""
+    """Yield a partition of this broker that the snapshot does not show: it must cover all topics."""
     shown = {key for key, _ in standings(view)}
     held = {
         one.key
@@ -121,7 +121,7 @@ def _log_dirs(moved: Sequence[Moved]) -> list[LogDir]:
 
 
 def stake_of(one: Moved, guest: Guest) -> str:
-    """Say which offsets a partition holds, as far as they can be read."""
+    """Describe which offsets a partition holds, as far as they can be read."""
     extent = partition_extent(one.partition, guest)
     if extent.first_offset is None or extent.last_offset is None:
         return "holds no offset that can be read"
@@ -130,7 +130,7 @@ def stake_of(one: Moved, guest: Guest) -> str:
 
 
 def plans_to_set_aside(moved: Sequence[Moved], move_to: str, guest: Guest, *, is_applied: bool) -> list[Plan]:
-    """One plan for each log directory."""
+    """Return one plan per log directory."""
     return [
         _plan(log_dir, [one for one in moved if one.log_dir is log_dir], move_to, guest, is_applied)
         for log_dir in _log_dirs(moved)
@@ -168,7 +168,7 @@ def _files(partition: Partition, move_to: str) -> Iterator[Step]:
 
 
 def _without(log_dir: LogDir, keys: set[TopicPartition], guest: Guest) -> Iterator[Step]:
-    """The checkpoints without the lines of these partitions. Raises KafkatoolError for a bad one."""
+    """Yield the checkpoints without these partitions' lines. Raises KafkatoolError for a bad one."""
     for kind in _CHECKPOINTS:
         path = os.path.join(log_dir.path, kind.name)
         if not any(entry.name == kind.name for entry in log_dir.files):

@@ -1,14 +1,14 @@
-"""What becomes of acknowledged records when a broker comes back without some of its copies.
+"""Check what happens to acknowledged records when a broker returns without some of its copies.
 
-Two things decide (Kafka 4.3, and 3.9 where it has eligible leader replicas):
+Two rules decide (Kafka 4.3, and 3.9 with eligible leader replicas):
 
-- Without the mark of a clean shutdown a broker that returns is removed from the in-sync and the eligible
-  replicas of all its partitions, where the cluster keeps eligible ones. A node that is the only last known
-  leader is elected all the same, even with an empty log.
-- Where the cluster keeps none, the mark protects nothing: the last in-sync replica leads, even with an empty
+- Without the clean shutdown marker, a returning broker is removed from the in-sync and the eligible replicas
+  of all its partitions, if the cluster keeps eligible ones. A node that is the only last known leader is
+  elected all the same, even with an empty log.
+- If the cluster keeps none, the marker protects nothing: the last in-sync replica leads, even with an empty
   log.
 
-So the picture of the cluster must be taken after the broker stopped: before, it shows the broker in sync.
+So the snapshot of the cluster must be taken after the broker stopped: before, it shows the broker in sync.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Objection(NamedTuple):
 def objections_to_moving(
     view: ClusterView, node_id: int, moved: Collection[TopicPartition]
 ) -> Iterator[Objection]:
-    """Why copies must not be taken from a broker that is down, by a picture of the cluster without it."""
+    """Yield why copies must not be taken from a stopped broker, by a snapshot of the cluster without it."""
     shown = set()
     for key, replicas in standings(view):
         why = None
@@ -53,9 +53,9 @@ def objections_to_moving(
 
 
 def objections_to_unmarking(view: ClusterView, node_id: int) -> Iterator[Objection]:
-    """The partitions that hang on a broker alone, by what it knew itself when it stopped.
+    """Yield the partitions that depend on a broker alone, by its own metadata when it stopped.
 
-    Without the mark of a clean shutdown the cluster does not count on it when it returns.
+    Without the clean shutdown marker the cluster does not count on it when it returns.
     """
     for key, replicas in standings(view):
         others = {*replicas.isr, *replicas.eligible} - {node_id}
@@ -64,7 +64,7 @@ def objections_to_unmarking(view: ClusterView, node_id: int) -> Iterator[Objecti
 
 
 def standings(view: ClusterView) -> Iterator[tuple[TopicPartition, Replicas]]:
-    """Every partition by topic and number."""
+    """Yield every partition by topic and number."""
     for (topic_id, partition), replicas in sorted(view.partitions.items()):
         topic = view.topic_ids.get(topic_id)
         if topic is not None:
@@ -72,7 +72,7 @@ def standings(view: ClusterView) -> Iterator[tuple[TopicPartition, Replicas]]:
 
 
 def is_only_eligible(replicas: Replicas, node_id: int) -> bool:
-    """Whether nobody else may lead a partition of several replicas; a last known leader leads in any case."""
+    """Return whether only this node may lead a replicated partition; a last known leader may anyway."""
     if node_id not in replicas.eligible or replicas.replicas == (node_id,):
         return False
     return {*replicas.isr, *replicas.eligible} == {node_id} and replicas.last_known != (node_id,)

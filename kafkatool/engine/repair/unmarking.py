@@ -1,4 +1,4 @@
-"""What hangs on a broker alone, by its own metadata, when the mark of its clean shutdown is about to go."""
+"""Find what depends on a broker alone, by its own metadata, before its clean shutdown marker is removed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafkatool.format.names import METADATA_PARTITION
 
 
 class Unmarking(NamedTuple):
-    """Partitions of which no other node had a whole copy, at the time of the newest metadata."""
+    """Partitions of which no other node had a complete copy, at the time of the newest metadata."""
 
     objections: list[Objection]
     metadata_ms: int
 
 
 def judge_unmarking(log_dir: str, guest: Guest) -> Unmarking:
-    """Judge by the metadata in this log directory; nothing is read where the mark is not there."""
+    """Judge by the metadata in this log directory; nothing is read if there is no marker."""
     metadata = os.path.join(log_dir, METADATA_PARTITION)
     if not os.path.lexists(os.path.join(log_dir, CLEAN_MARKER)) or not os.path.isdir(metadata):
         return Unmarking([], -1)

@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Self
 
 import numpy as np
 
 from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.observers import Observer
 from kafkatool.engine.cache.residents import CachedTail, MappedPartition, Notes, cached_tail, map_partition
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import RemoteCopies
@@ -25,17 +27,15 @@ from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
-from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment, SegmentState
+from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment
 from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
 from kafkatool.engine.directory.targets import FileTarget, Target
 from kafkatool.engine.files.object_storage import is_remote
-from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.report.records_around import Around, records_around
 from kafkatool.engine.report.trouble import DamageMap, Trouble
-from kafkatool.engine.report.walked_log import WalkedFacts, WalkedJob
 from kafkatool.engine.retention.forecast import Forecast, forecast
 from kafkatool.engine.retention.logs import JudgedLog, RetentionRequest, copied_of, judge
 from kafkatool.engine.stats.facts import CODECS, Stats
@@ -45,9 +45,9 @@ from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.place import CheckedPlace
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
-from kafkatool.engine.verify.walk import LogJob
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
+from kafkatool.format.columns import BatchColumns
 from kafkatool.format.names import TopicPartition
 
 MOST_KEPT = 20_000
@@ -109,11 +109,28 @@ class CompactionSavings:
             setattr(self, name, getattr(self, name) + found[name])
 
 
-class Gathering(Verification):
+@dataclass(slots=True)
+class BatchNumbers(Observer):
+    """The numbers of `stats`, of the batches that `verify` takes for good."""
+
+    now_ms: int
+    stats: Stats = field(default_factory=Stats)
+
+    def take(self, columns: BatchColumns) -> None:
+        self.stats.add(columns, self.now_ms, seed=0, file=0)
+
+    def merge(self, behind: Self) -> None:
+        self.stats.join(behind.stats, follows=True)
+
+
+class Gathering:
     """One run."""
 
     def __init__(self, targets: list[Target], request: GatheringRequest) -> None:
-        super().__init__(targets, request.verify)
+        numbers = (BatchNumbers(request.now_ms),)
+        self.verification = Verification(targets, request.verify, observe=lambda _place, _segment: numbers)
+        self.summary = self.verification.summary
+        self.places, self.log_dirs = self.verification.places, self.verification.log_dirs
         self.request = request
         self.now_ms = request.now_ms
         self.troubles: list[Trouble] = []
@@ -145,7 +162,7 @@ class Gathering(Verification):
 
     def cache_maps(self) -> Iterator[tuple[MappedPartition, CachedTail | None]]:
         """Every partition as the page cache has it; to be asked before the logs are read."""
-        guest = self._request.guest
+        guest = self.request.verify.guest
         for place in self.places:
             if place.partition.segments and not is_remote(place.partition.path):
                 mapped = map_partition(place.partition, None, self.cache_notes)
@@ -153,16 +170,16 @@ class Gathering(Verification):
 
     # --- the walk -----------------------------------------------------------------------------------------
 
-    def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
-        for finding in self._counted(self._of_directories()):
+    def findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
+        """Everything that is wrong, partition by partition; meanwhile troubles and numbers are gathered."""
+        for finding in self.verification.of_directories():
             self.troubles.append(Trouble(finding.file, None, finding))
             self._add(self.troubles[-1], finding)
             yield finding
-        for number, place, facts in self._walked(pool, advance):
+        for place, facts, findings in self.verification.partitions(pool, advance):
             topic = self._count_topic(place, facts)
             trouble: Trouble | None = None
-            found = chain(self._judge(number, place, facts), self._transactions(place))
-            for finding in self._counted(found):
+            for finding in chain(findings, self._transactions(place)):
                 trouble = trouble or Trouble(place.partition.directory, DamageMap(_live(place)), finding)
                 self._add(trouble, finding)
                 topic.findings += finding.damage.severity is not Severity.NOTE
@@ -170,12 +187,13 @@ class Gathering(Verification):
             if trouble is not None:
                 self.troubles.append(trouble)
 
-    def _transactions(self, place: CheckedPlace) -> list[Finding]:
+    def _transactions(self, place: CheckedPlace) -> Iterator[Finding]:
         """What holds the last stable offset; of a sample nobody can tell."""
-        if place.log_dir is None or place.is_partial or self._request.sample is not None:
-            return []
+        if place.log_dir is None or place.is_partial or self.request.verify.sample is not None:
+            return
         start = place.log_dir.log_starts.get(place.key or ("", -1), 0)
-        return self._verdicts.findings(place.partition, place.log_dir, log_start=start) or []
+        found = self._verdicts.findings(place.partition, place.log_dir, log_start=start)
+        yield from self.verification.counted(iter(found or ()))
 
     def _add(self, trouble: Trouble, finding: Finding) -> None:
         if finding.damage.severity is not Severity.NOTE:
@@ -183,15 +201,6 @@ class Gathering(Verification):
         before = len(trouble.kept)
         trouble.add(finding, keep=self._kept < MOST_KEPT)
         self._kept += len(trouble.kept) - before
-
-    def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
-        return WalkedJob(
-            None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
-            is_active=segment.state is SegmentState.ACTIVE,
-            deep=self._request.deep,
-            guest=guest,
-            now_ms=self.now_ms,
-        )
 
     def _count_topic(self, place: CheckedPlace, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
         topic = self.topics.setdefault(topic_name(place.partition), TopicNumbers())
@@ -203,8 +212,8 @@ class Gathering(Verification):
             topic.size += segment.log.size
             self.total.files += 1
             for part in facts.get(at, ()):
-                assert isinstance(part, WalkedFacts)
-                whole.join(part.stats, follows=self._request.sample is None)
+                numbers: BatchNumbers = part.observers[0]
+                whole.join(numbers.stats, follows=self.request.verify.sample is None)
                 for damage in part.damages:
                     whole.damages.add(damage)
         topic.batches += whole.batches
@@ -218,7 +227,7 @@ class Gathering(Verification):
 
     def look_ahead(self, pool: Workers) -> None:
         """Judge every log by its settings; what cannot be judged is a failure of the summary."""
-        guest = self._request.guest
+        guest = self.request.verify.guest
         found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
         asks: list[SavingsRequest] = []
         names: dict[str, str] = {}
@@ -245,7 +254,7 @@ class Gathering(Verification):
         partition = named.partition
         try:
             copied = copied_of(partition, home.log_dir, sources, self._copies)
-            guest = self._request.guest
+            guest = self.request.verify.guest
             judged = judge(partition, home.log_dir, sources, RetentionRequest(self.now_ms), guest, copied)
         except FileNotFoundError:
             self.summary.notes.append(f"{partition.path}: vanished meanwhile")
@@ -270,9 +279,9 @@ class Gathering(Verification):
     ) -> SavingsRequest | None:
         partition, config = named.partition, judged.settings.config
         is_cleaned = config.is_compacted and partition.state is PartitionState.ACTIVE
-        if not is_cleaned or self._request.sample is not None:
+        if not is_cleaned or self.request.verify.sample is not None:
             return None
-        room, guest = KeyRoom(self.request.memory), self._request.guest
+        room, guest = KeyRoom(self.request.memory), self.request.verify.guest
         how = Cleaning(config, self.now_ms, key_capacity(sources), guest, room)
         watermark = home.log_dir.high_watermarks.get(partition.key)
         return SavingsRequest(partition.path, named.log_start, watermark, checkpoints.get(partition.key), how)
@@ -285,7 +294,7 @@ class Gathering(Verification):
         shown = [one for one in self.damaged if one.map is not None and one.name not in metadata]
         for trouble in shown[:MOST_TROUBLES_SHOWN]:
             places = [one for one in trouble.kept if _is_in_a_log(one)][:MOST_PLACES_SHOWN]
-            found = [around for one in places if (around := records_around(one, self._request.guest))]
+            found = [around for one in places if (around := records_around(one, self.request.verify.guest))]
             if found:
                 yield trouble, found
 

@@ -1,11 +1,11 @@
-"""Deleting segments as a broker does, and being rid of what was deleted.
+"""Delete segments as a broker does, and remove files deleted before.
 
-    1  where all segments go, an empty one at the end of the log, with the producers as they are there
+    1  if all segments go: an empty one at the log end offset, with the producer state as of there
     2  the segments, oldest first: every file is renamed to `<name>.deleted`, or moved away
     3  the leader epochs, which then begin with the log
 
-Whatever step is the last that reached the disk, a broker loads what is left as a log with less at its front.
-The log start offset needs no checkpoint: it is where the first segment begins.
+Wherever this stops, a broker loads the rest as a log that begins later. The log start offset needs no
+checkpoint: it is where the first segment begins.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MERE_DEFAULTS = "mere defaults, as far as is known here; say with --set or --co
 
 
 def refuse_guesses(judged: Iterable[JudgedLog]) -> None:
-    """Raise Refused where segments would be deleted because of something that is merely assumed."""
+    """Raise Refused if segments would be deleted because of something that is merely assumed."""
     for one in judged:
         if not one.outcome.deleted:
             continue
@@ -59,7 +59,7 @@ def refuse_guesses(judged: Iterable[JudgedLog]) -> None:
 def plan_deletion(
     log_dir: str, judged: Sequence[JudgedLog], guest: Guest, now_ms: int, move_to: str | None = None
 ) -> Plan:
-    """Everything that goes from one log directory. Raises KafkatoolError where a file cannot be read."""
+    """Plan all deletions in one log directory. Raises KafkatoolError if a file cannot be read."""
     doomed = [one for one in judged if one.outcome.deleted]
     news = tuple(step for one in doomed for step in _new_segment(one, guest, now_ms))
     turns = zip_longest(*(_removals(one, move_to) for one in doomed), fillvalue=())
@@ -72,13 +72,13 @@ def plan_deletion(
 
 
 def _move_directories(doomed: Sequence[JudgedLog], move_to: str) -> list[str]:
-    """The directories that must be there before segments can be moved, outermost first."""
+    """Return the directories to create before segments can be moved, outermost first."""
     wanted = [os.path.join(move_to, one.partition.directory) for one in doomed]
     return [move_to, *wanted] if wanted else []
 
 
 def _removals(one: JudgedLog, move_to: str | None) -> Iterator[tuple[Step, ...]]:
-    """The files of each segment, oldest first."""
+    """Yield the files of each segment, oldest first."""
     for verdict in one.outcome.verdicts:
         if verdict.decision is Decision.DELETE:
             why = f"deleted by {verdict.rule}"
@@ -125,7 +125,7 @@ def _snapshots(partition: Partition) -> dict[int, FileEntry]:
 
 
 def _producers(one: JudgedLog, guest: Guest, now_ms: int) -> ProducerStates:
-    """The producers at the end of the log: the newest good snapshot, and the batches behind it."""
+    """Return the producers at the log end: the newest good snapshot, and the batches after it."""
     states = ProducerStates()
     states.clear(one.facts.log_start)
     for offset, entry in sorted(_snapshots(one.partition).items(), reverse=True):
@@ -153,7 +153,7 @@ def _replay(states: ProducerStates, batch: Batch) -> None:
 
 
 def plan_purge(log_dir: str, partitions: Iterable[tuple[Partition, int]], now_ms: int) -> Plan:
-    """Unlink what was deleted longer ago than the delay that comes with each partition, in milliseconds."""
+    """Unlink files deleted longer ago than the delay given with each partition, in milliseconds."""
     steps = tuple(
         purge(entry.path, "deleted longer ago than file.delete.delay.ms")
         for partition, delay_ms in partitions
@@ -164,7 +164,7 @@ def plan_purge(log_dir: str, partitions: Iterable[tuple[Partition, int]], now_ms
 
 
 def _renamed_ms(entry: FileEntry) -> int:
-    """When a file got its name at the latest: a rename leaves its mark on the inode alone."""
+    """Return when a file got its name at the latest: a rename changes only the ctime."""
     try:
         return os.stat(entry.path).st_ctime_ns // 1_000_000
     except OSError:

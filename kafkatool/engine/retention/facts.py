@@ -1,8 +1,8 @@
-"""What a broker knows of a log when it decides about its segments, read from the files.
+"""Read from the files what a broker knows about a log when it decides about its segments.
 
 The largest timestamp of a closed segment is that of the last slot of its time index, whatever the records
-say; of the segment that is written to it is that of the records. Where there is none the time of the last
-change of the file stands in, which a copy may have lost.
+say; that of the active segment comes from its records. Without one, the file's modification time is used,
+which a copy may not have kept.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from kafkatool.format.time_index import TimeEntry
 
 @dataclass(frozen=True, slots=True)
 class FactsReading:
-    """How to read a log. `high_watermark` None: the end of the log stands in."""
+    """How to read a log. `high_watermark` None: the log end offset is used."""
 
     now_ms: int
     high_watermark: int | None
     log_start: int | None
-    """By the checkpoint."""
+    """From the checkpoint."""
     is_tiered: bool = False
     check_times: bool = False
     """Read every batch, and compare the time indexes with them."""
@@ -50,7 +50,7 @@ class _TimeWalk:
     first_ms: int | None = None
     largest_ms: int = -1
     largest_offset: int | None = None
-    """The last offset of the batch, as brokers note it in time indexes."""
+    """Last offset of the batch, as brokers store it in time indexes."""
     largest_position: int = 0
     damage: str | None = None
 
@@ -58,9 +58,9 @@ class _TimeWalk:
 def read_log_facts(
     partition: Partition, how: FactsReading, guest: Guest, known: Mapping[int, SegmentFacts] | None = None
 ) -> RetentionFacts:
-    """The facts about one log; those of closed segments that are `known` are not read again.
+    """Read the facts about one log; closed segments that are `known` are not read again.
 
-    Raises KafkatoolError where a file cannot be read.
+    Raises KafkatoolError if a file cannot be read.
     """
     segments = [segment for segment in partition.live_segments if segment.log is not None]
     if not segments:
@@ -78,7 +78,7 @@ def read_log_facts(
 
 
 def _active(segment: Segment, guest: Guest) -> tuple[SegmentFacts, int, str | None]:
-    """The segment that is written to, where the log ends, and what puts that in doubt."""
+    """Return the active segment, the log end offset, and what puts that in doubt."""
     log = _log(segment)
     timed = last_time_entry(segment, guest)
     with open_source(log.path, guest) as source:
@@ -131,7 +131,7 @@ def _or_mtime(facts: SegmentFacts, log: FileEntry) -> SegmentFacts:
 
 
 def _last_slot(segment: Segment, guest: Guest) -> TimeEntry:
-    """The last whole slot of the file, zeros or not: a broker that loads it looks no further."""
+    """Return the last whole slot of the file, zeros or not: a broker that loads it does the same."""
     entry = segment.file(kinds.TIME_INDEX)
     slots = 0 if entry is None else entry.size // time_index.ENTRY_SIZE
     if entry is None or not slots:
@@ -164,7 +164,7 @@ def _walk(source: Source, start: int) -> _TimeWalk:
 
 
 def _find_record(source: Source, walk: _TimeWalk) -> None:
-    """Name the record that has the largest time, not only its batch: somebody has to decide about it."""
+    """Find the record with the largest timestamp, not only its batch: a user has to decide about it."""
     for item in scan(source, walk.largest_position):
         if isinstance(item, Batch) and item.data is not None:
             with suppress(FormatError):

@@ -1,7 +1,7 @@
-"""How many bytes a log will have, if records keep coming as they lately did.
+"""Forecast how many bytes a log will have if records keep coming at the recent rate.
 
-New records are taken to come evenly, in segments that are closed by size and age; then the check is made at
-every step as a broker makes it.
+New records are assumed to come evenly, in segments that roll by size and age; retention is then checked at
+every step as a broker does.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from kafkatool.engine.retention.rules import (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """All logs together at one moment, after a check."""
+    """The size of all logs together at one time, after a check."""
 
     at_ms: int
     size: int
     segments: int
     deleted: int
-    """Bytes that went since the step before."""
+    """Bytes deleted since the step before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A segment of today that goes within the time looked at."""
+    """A current segment that is deleted within the forecast."""
 
     judged: JudgedLog
     segment: SegmentFacts
     rule: RetentionRule
     goes_ms: int
-    """The step by which it is gone; for time alone, the very moment from which it may go."""
+    """The step at which it is gone; by time alone, the exact time from which it may go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Forecast:
 
 
 def forecast(judged: Iterable[JudgedLog], now_ms: int, duration_ms: int, steps: int) -> Forecast:
-    """Look ahead over logs that a broker asks about."""
+    """Forecast the logs whose retention a broker checks."""
     logs = [_GrowingLog(one, now_ms, duration_ms) for one in judged if one.is_asked and one.facts.segments]
     points: list[Point] = []
     departures: list[Departure] = []
@@ -68,7 +68,7 @@ def forecast(judged: Iterable[JudgedLog], now_ms: int, duration_ms: int, steps: 
 
 
 def ingest_rate(log: RetentionFacts, now_ms: int, window_ms: int) -> float:
-    """Bytes a millisecond within the window before now, by the timestamps of the segments."""
+    """Return bytes per millisecond within the window before now, by the segments' timestamps."""
     known = [one for one in log.segments if one.first_ms is not None and one.first_ms <= now_ms]
     if not known:
         return 0.0
@@ -79,7 +79,7 @@ def ingest_rate(log: RetentionFacts, now_ms: int, window_ms: int) -> float:
 
 
 def _share(segment: SegmentFacts, since_ms: int, until_ms: int) -> float:
-    """Which part of a segment's time lies within a window."""
+    """Return which part of a segment's time lies within a window."""
     assert segment.first_ms is not None
     last_ms = segment.largest_ms if segment.largest_from is not TimeSource.MTIME else segment.first_ms
     last_ms = max(last_ms, segment.first_ms)
@@ -103,7 +103,7 @@ class _GrowingLog:
         self._owed = 0.0
 
     def advance(self, at_ms: int) -> list[tuple[SegmentFacts, RetentionRule]]:
-        """Let records come up to this time, and make the check; what goes, and by which rule."""
+        """Add records up to this time, and check retention; return deleted segments and the rules."""
         self._owed += self.rate * (at_ms - self._now_ms)
         self._now_ms = at_ms
         while self._owed >= 1:
@@ -123,7 +123,7 @@ class _GrowingLog:
         return Departure(self.judged, segment, rule, goes_ms if is_timed and goes_ms else at_ms)
 
     def _fill(self, at_ms: int) -> None:
-        """Give the last segment what it can take, and begin another if it is full or old."""
+        """Fill the last segment, and roll if it is full or old."""
         *before, last = self.facts.segments
         is_old = last.first_ms is not None and at_ms - last.first_ms > self._segment_ms
         end = self.facts.log_end + 1

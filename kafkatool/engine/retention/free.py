@@ -1,6 +1,6 @@
-"""Which change of a topic's retention would free so many bytes, and is the smallest that does.
+"""Find the smallest change of a topic's retention that frees a number of bytes.
 
-Before any change comes what has expired and is only held back: see `retention_held`.
+Expired data that is only held back comes before any change: see `held`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kafkatool.engine.retention.rules import RetentionLimits, decide
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting of one topic, and what comes of it on this disk."""
+    """A changed setting of one topic, and its effect on this disk."""
 
     topic: str
     setting: Setting
-    """As it is now."""
+    """The current setting."""
     value: int
     freed: int
-    """Bytes on the disk, beyond what goes anyway."""
+    """Bytes on disk, beyond what is deleted anyway."""
     segments: int
 
     @property
     def undo_value(self) -> str | None:
-        """What to set to go back; None: the topic had no value of its own."""
+        """Value to set to revert; None: the topic had no value of its own."""
         return self.setting.text if self.setting.origin is SettingOrigin.TOPIC else None
 
 
@@ -38,9 +38,9 @@ Way = tuple["SettingChange | HeldBack", ...]
 def ways_to_free(
     judged: Sequence[JudgedLog], held: Sequence[HeldBack], wanted: int, now_ms: int
 ) -> list[Way]:
-    """The ways to free that much: first what is held back, and then changes of settings instead.
+    """Return the ways to free that much: first what is held back, then changes of settings instead.
 
-    Where all that is held back is not enough, the smallest change that frees the rest goes with it.
+    If what is held back is not enough, the smallest change that frees the rest is added to it.
     """
     ways: list[Way] = list(changes_that_free(judged, wanted, now_ms))
     chosen: list[HeldBack] = []
@@ -62,10 +62,10 @@ def ways_to_free(
 def changes_that_free(
     judged: Sequence[JudgedLog], wanted: int, now_ms: int
 ) -> list[tuple[SettingChange, ...]]:
-    """The ways to free that much, the one that frees the least first.
+    """Return the ways to free that much, the one that frees the least first.
 
-    Each topic alone where one can do it; else topics together, those that can free most first, and that may
-    still fall short.
+    One topic alone if any can free it; else topics together, starting with those that free most, which may
+    still be too little.
     """
     topics: dict[str, list[JudgedLog]] = {}
     for one in judged:
@@ -86,13 +86,13 @@ def changes_that_free(
 def _can_change(one: JudgedLog) -> bool:
     limits = one.limits
     is_known = not limits.copies or limits.remote_offset is not None
-    if one.partition.topic in INTERNAL_TOPICS:  # theirs is not data that one could do without
+    if one.partition.topic in INTERNAL_TOPICS:  # their data is indispensable
         return False
     return one.is_asked and limits.by_limits and limits.is_retained and is_known and bool(one.facts.segments)
 
 
 def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[SettingChange, ...]:
-    """One knob a topic, the strongest first, until it is enough; the last one only as far as is needed."""
+    """Turn one knob per topic, strongest first, until it is enough; the last only as far as needed."""
     strongest: dict[str, _Knob] = {}
     for knob in knobs:
         if knob.topic not in strongest or knob.most > strongest[knob.topic].most:
@@ -108,7 +108,7 @@ def _together(knobs: Sequence[_Knob], wanted: int) -> tuple[SettingChange, ...]:
 
 
 class _Knob:
-    """One limit of one topic, turned down."""
+    """One retention limit of one topic, to be lowered."""
 
     def __init__(self, topic: str, logs: Sequence[JudgedLog], unit: str, now_ms: int) -> None:
         self.topic = topic
@@ -121,7 +121,7 @@ class _Knob:
         self.most = self._freed(self._values[-1])[0] if self._values else 0
 
     def least(self, wanted: int) -> SettingChange | None:
-        """The highest limit that frees this much; None where none does."""
+        """Return the highest limit that frees this much; None if none does."""
         if not self._values or self.most < wanted:
             return None
         low, high = 0, len(self._values) - 1  # the value at `high` is low enough
@@ -135,7 +135,7 @@ class _Knob:
         return SettingChange(self.topic, self.setting, value, *self._freed(value))
 
     def _thresholds(self) -> set[int]:
-        """The limits at which one more segment goes, below the limit of now."""
+        """Return the limits below the current one at which one more segment is deleted."""
         found: set[int] = set()
         for one in self._logs:
             left = one.facts.size
@@ -151,7 +151,7 @@ class _Knob:
         return limits.retention_ms if self._unit == "ms" else limits.retention_bytes
 
     def _freed(self, value: int) -> tuple[int, int]:
-        """Bytes and segments that go with this limit, beyond those that go without it."""
+        """Return bytes and segments deleted with this limit, beyond those deleted without it."""
         freed = segments = 0
         for one in self._logs:
             if self._unit == "ms":

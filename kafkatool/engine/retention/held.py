@@ -1,8 +1,8 @@
-"""Expired data that only times in the future hold back, and what has to go for the rest to follow.
+"""Find expired data that only timestamps in the future hold back, and how to release it.
 
-A check ends at the first segment that stays. One record with a time in the future keeps its segment, and
-all that came after it, for as long as its clock was ahead and `retention.ms` besides. No time limit helps:
-the log has to begin after that segment. Then the next check deletes it, and all that has expired after it.
+A check ends at the first segment that stays. One record with a timestamp in the future keeps its segment, and
+everything after it, until that time plus `retention.ms`. No time limit helps: the log must begin after that
+segment. Then the next check deletes it, and everything after it that has expired.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kafkatool.errors import FormatError
 
 @dataclass(slots=True)
 class FutureTimes:
-    """The records of a log that have a time in the future."""
+    """The records of a log with a timestamp in the future."""
 
     count: int = 0
     latest_offset: int = -1
-    """The record that holds longest: its own offset, not that of its batch."""
+    """The record that holds longest: its own offset, not its batch's."""
     latest_ms: int = -1
     largest_past_ms: int = -1
-    """The largest time of all others; -1: there are none."""
+    """The largest timestamp of all others; -1: there are none."""
 
     def take(self, offset: int, timestamp_ms: int, now_ms: int) -> None:
         if timestamp_ms <= now_ms:
@@ -49,17 +49,17 @@ class FutureTimes:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What one log would give back if its records below an offset were deleted."""
+    """What one log would free if its records below an offset were deleted."""
 
     judged: JudgedLog
     offset: int
-    """The first that stays."""
+    """The first offset that stays."""
     future: FutureTimes
     freed: int
-    """Bytes on the disk, beyond what goes anyway."""
+    """Bytes on disk, beyond what is deleted anyway."""
     segments: int
     after: JudgedLog
-    """The log as it is then, for what may be freed besides."""
+    """The log after that, to see what else may be freed."""
 
     @property
     def first_offset(self) -> int:
@@ -67,9 +67,9 @@ class HeldBack:
 
 
 def held_back(judged: Iterable[JudgedLog], now_ms: int, guest: Guest) -> list[HeldBack]:
-    """The logs that expired data is held back in, what frees most first.
+    """Return the logs in which expired data is held back, those that free most first.
 
-    Raises KafkatoolError where a file cannot be read.
+    Raises KafkatoolError if a file cannot be read.
     """
     found = [
         held for one in judged if _may_be_trimmed(one) and (held := _held(one, now_ms, guest)) is not None
@@ -78,10 +78,10 @@ def held_back(judged: Iterable[JudgedLog], now_ms: int, guest: Guest) -> list[He
 
 
 def _may_be_trimmed(one: JudgedLog) -> bool:
-    """Whether deleting records does what is wanted, and no more.
+    """Return whether deleting records does what is wanted, and no more.
 
-    Brokers refuse it for internal topics and without `delete` in the policy. Of a tiered log it would delete
-    what is in remote storage, too.
+    Brokers refuse it for internal topics and without `delete` in the policy. In a tiered log it would also
+    delete what is in remote storage.
     """
     limits = one.limits
     is_plain = one.partition.state is PartitionState.ACTIVE and one.partition.topic not in INTERNAL_TOPICS
@@ -107,7 +107,7 @@ def _held(one: JudgedLog, now_ms: int, guest: Guest) -> HeldBack | None:
 
 
 def _future_times(one: JudgedLog, segment: SegmentFacts, now_ms: int, guest: Guest) -> FutureTimes | None:
-    """Read every record of a segment that has a time in the future; None: it has none, or is damaged."""
+    """Read all records of a segment with a timestamp in the future; None: it has none, or is damaged."""
     files = next(it for it in one.partition.live_segments if it.base_offset == segment.base_offset)
     if segment.largest_ms <= now_ms or files.log is None:
         return None
@@ -116,7 +116,7 @@ def _future_times(one: JudgedLog, segment: SegmentFacts, now_ms: int, guest: Gue
         with open_source(files.log.path, guest) as source:
             for item in scan(source):
                 if isinstance(item, Damage) or not item.is_valid:
-                    return None  # nobody could say what is deleted
+                    return None  # it would be unknown what is deleted
                 _take_batch(found, item, now_ms)
     except FormatError:
         return None
@@ -124,7 +124,7 @@ def _future_times(one: JudgedLog, segment: SegmentFacts, now_ms: int, guest: Gue
 
 
 def _take_batch(found: FutureTimes, batch: Batch, now_ms: int) -> None:
-    """Decode only batches that have such a time."""
+    """Add a batch; decode it only if it has such a timestamp."""
     header = batch.header
     if header.max_timestamp <= now_ms:
         found.take(header.last_offset, header.max_timestamp, now_ms)
@@ -136,7 +136,7 @@ def _take_batch(found: FutureTimes, batch: Batch, now_ms: int) -> None:
 
 
 def _has_expired_otherwise(times: FutureTimes, one: JudgedLog, now_ms: int) -> bool:
-    """Whether all records of a segment but those of the future have expired, and there are such."""
+    """Return whether a segment has other records than those of the future, and all of these have expired."""
     return times.count > 0 and 0 <= times.largest_past_ms < now_ms - one.limits.retention_ms
 
 

@@ -1,4 +1,4 @@
-"""The logs of one directory, each judged by what its topic goes by."""
+"""Judge the logs of one directory, each by its topic's settings."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState
 
-# What --apply must be sure of, besides the limits of a tiered log's local part.
+# Settings that --apply must be sure of, besides the local limits of a tiered log.
 DECISIVE = ("cleanup.policy", "retention.ms", "retention.bytes", "remote.storage.enable")
 _LOCAL = ("remote.log.copy.disable", "local.retention.ms", "local.retention.bytes")
-# A directory that is no log in use: a broker never asks about its segments.
+# Directories that are no logs in use: a broker never checks their segments.
 _NOT_ASKED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRequest:
-    """When, and what nobody can read from the disk."""
+    """When to judge, and what cannot be read from the disk."""
 
     now_ms: int
     high_watermark: int | None = None
-    """A number that was given; None: that of the checkpoint."""
+    """A given offset; None: the checkpoint's."""
     at_log_end: bool = False
-    """Take the end of every log for its high watermark."""
+    """Use the log end offset of every log as its high watermark."""
     remote_offset: int | None = None
     check_times: bool = False
 
 
 @dataclass(slots=True)
 class JudgedLog:
-    """One log and what becomes of it."""
+    """One log, and what happens to it."""
 
     partition: Partition
     settings: TopicSettings
@@ -57,9 +57,9 @@ class JudgedLog:
     outcome: RetentionOutcome
     checkpointed_start: int | None
     watermark_is_assumed: bool
-    """There was no checkpoint, or it was not asked: the end of the log stands in."""
+    """There was no checkpoint, or it was not used: the log end offset is."""
     check_ms: int
-    """How long it is between two checks: a compacted log is checked by the cleaner."""
+    """Time between two checks; for a compacted log, the cleaner's."""
     replicas: Replicas | None = None
     _files: dict[int, list[FileEntry]] = field(default_factory=dict)
 
@@ -75,16 +75,16 @@ class JudgedLog:
 
     @property
     def unknown(self) -> int:
-        """How many segments go or stay by what is in remote storage, which is not known."""
+        """Number of segments that depend on what is in remote storage, which is unknown."""
         return sum(one.decision is Decision.UNKNOWN for one in self.outcome.verdicts)
 
     @property
     def delay_ms(self) -> int:
-        """How long a deleted file waits to be unlinked."""
+        """Delay until a deleted file is unlinked."""
         return self.settings.config.number("file.delete.delay.ms")
 
     def files_of(self, segment: SegmentFacts) -> list[FileEntry]:
-        """Everything that goes with a segment: log, indexes, and the producers' snapshot at its base."""
+        """Return all files of a segment: log, indexes, and the producer snapshot at its base offset."""
         if not self._files:
             for one in self.partition.live_segments:
                 self._files[one.base_offset] = list(one.files)
@@ -95,14 +95,14 @@ class JudgedLog:
         return self._files.get(segment.base_offset, [])
 
     def freed(self, outcome: RetentionOutcome | None = None) -> int:
-        """Bytes on the disk that go with the deleted segments; room that is only reserved does not count."""
+        """Return the bytes on disk of the deleted segments; preallocated room does not count."""
         gone = (self.outcome if outcome is None else outcome).deleted
         return sum(min(entry.size, entry.allocated) for segment in gone for entry in self.files_of(segment))
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """One log to judge, wherever that is done."""
+    """One log to judge, here or in a worker."""
 
     partition: Partition
     log_dir: LogDir
@@ -110,7 +110,7 @@ class JudgeRequest:
     how: RetentionRequest
     guest: Guest
     copied: EpochOffsets | None = None
-    """What is in remote storage of it, by leader epoch; None: not known, or not asked for."""
+    """What of it is in remote storage, by leader epoch; None: unknown, or not needed."""
 
     @property
     def path(self) -> str:
@@ -122,7 +122,7 @@ def judge_one(ask: JudgeRequest) -> JudgedLog:
 
 
 def limits_for(topic: str | None, sources: Sources, remote_offset: int | None = None) -> RetentionLimits:
-    """The limits of a topic on one broker. Raises KafkatoolError where a setting cannot be read."""
+    """Return the limits of a topic on one broker. Raises KafkatoolError if a setting cannot be read."""
     return limits_of(
         sources.of(topic).config,
         remote_offset=remote_offset,
@@ -134,18 +134,18 @@ def limits_for(topic: str | None, sources: Sources, remote_offset: int | None = 
 def copied_of(
     partition: Partition, log_dir: LogDir, sources: Sources, copies: RemoteCopies
 ) -> EpochOffsets | None:
-    """What is in remote storage of a partition; of one whose topic does not copy nobody is asked."""
+    """Return what is in remote storage of a partition; None without looking if its topic does not copy."""
     try:
         limits = limits_for(partition.topic, sources)
     except KafkatoolError:
-        return None  # whoever judges it meets the same
+        return None  # judging it hits the same error
     return copies.of(partition, log_dir, sources.cluster) if limits.copies else None
 
 
 def with_copies(
     limits: RetentionLimits, partition: Partition, log_end: int, copied: EpochOffsets | None, guest: Guest
 ) -> RetentionLimits:
-    """The limits with the highest offset in remote storage, where that can be told and was not given."""
+    """Return the limits with the highest offset in remote storage, if known and not given."""
     if copied is None or not limits.copies or limits.remote_offset is not None:
         return limits
     return replace(limits, remote_offset=highest_remote_offset(partition, log_end, copied, guest))
@@ -159,7 +159,7 @@ def judge(
     guest: Guest,
     copied: EpochOffsets | None = None,
 ) -> JudgedLog:
-    """What the next check would do to one log. Raises KafkatoolError where it cannot be told."""
+    """Decide what the next check would do to one log. Raises KafkatoolError if that is impossible."""
     settings = sources.of(partition.topic)
     limits = limits_for(partition.topic, sources, how.remote_offset)
     watermark = how.high_watermark

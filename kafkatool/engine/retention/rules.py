@@ -1,14 +1,14 @@
-"""Which segments of a log a broker would delete now, and why each of the others stays.
+"""Decide which segments of a log a broker would delete now, and why the others stay.
 
 A broker makes three passes over a log, oldest segment first, and each ends at the first segment it keeps:
 
-    start offset   everything of the segment lies below the log start offset; never the active segment
+    start offset   the whole segment lies below the log start offset; never the active segment
     size           without the segment the log would still have at least `retention.bytes`
     time           the segment's largest timestamp is more than `retention.ms` ago
 
-No segment goes that reaches above the high watermark. Where all go, an empty one is begun first at the end of
-the log. Without `delete` in `cleanup.policy` there is only the first pass. A tiered topic that copies goes by
-`local.retention.*`, and only what is in remote storage may go.
+Segments that reach above the high watermark stay. If all segments go, an empty one is created first, at the
+log end offset. Without `delete` in `cleanup.policy` there is only the first pass. A tiered topic that copies
+uses `local.retention.*`, and only what is in remote storage may be deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNLIMITED = -1
 
 
 class TimeSource(StrEnum):
-    """What a broker takes a segment's largest timestamp from."""
+    """The source of a segment's largest timestamp."""
 
     TIME_INDEX = "time_index"
     RECORDS = "records"
@@ -39,7 +39,7 @@ class Decision(StrEnum):
 
 
 class RetentionRule(StrEnum):
-    """What decided about a segment."""
+    """Why a segment is deleted or kept."""
 
     START_OFFSET = "start_offset"
     SIZE = "size"
@@ -53,18 +53,18 @@ class RetentionRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """What a broker knows of a segment when it decides."""
+    """What a broker knows about a segment when it decides."""
 
     base_offset: int
     size: int
-    """Bytes of its records; no indexes, no room that is only reserved."""
+    """Bytes of its records, without indexes and preallocated room."""
     largest_ms: int
     largest_from: TimeSource = TimeSource.TIME_INDEX
     largest_offset: int | None = None
-    """Where the largest timestamp is, as far as that is known."""
+    """Offset of the largest timestamp, if known."""
     first_ms: int | None = None
     log_largest_ms: int | None = None
-    """What the records say, where that is known and not what the broker goes by."""
+    """The records' largest timestamp, if known and not the one that the broker uses."""
     log_largest_offset: int | None = None
 
 
@@ -76,9 +76,9 @@ class RetentionFacts:
     log_end: int
     high_watermark: int
     log_start: int
-    """Of a tiered log this may lie far below the first segment."""
+    """In a tiered log this may lie far below the first segment."""
     damage: str | None = None
-    """What is wrong in the segment that is written to, so that the end of the log is in doubt."""
+    """Damage in the active segment that puts the log end offset in doubt."""
 
     @property
     def size(self) -> int:
@@ -91,7 +91,7 @@ class RetentionFacts:
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """What the settings make of a log."""
+    """The retention limits that follow from a log's settings."""
 
     policy: tuple[str, ...] = ("delete",)
     retention_ms: int = UNLIMITED
@@ -100,11 +100,11 @@ class RetentionLimits:
     copies: bool = False
     """Tiered, and segments are still copied: then the limits are those of the local part."""
     remote_offset: int | None = None
-    """The highest offset in remote storage; None: not known."""
+    """Highest offset in remote storage; None: unknown."""
     by_limits: bool = True
     """Whether size and time count at all."""
     is_retained: bool = True
-    """False where nobody ever asks: a compacted topic on a broker without a cleaner."""
+    """False if retention is never checked: a compacted topic on a broker without a cleaner."""
 
 
 def limits_of(
@@ -114,7 +114,7 @@ def limits_of(
     has_cleaner: bool = True,
     is_internal: bool = False,
 ) -> RetentionLimits:
-    """The limits that a topic's settings stand for; an internal topic is never tiered, whatever they say."""
+    """Return the limits of a topic; an internal topic is never tiered, whatever its settings."""
     policy = config.values["cleanup.policy"]
     assert isinstance(policy, tuple)
     can_be_tiered = not is_internal and "compact" not in policy
@@ -125,7 +125,7 @@ def limits_of(
         local_ms, local_bytes = config.number("local.retention.ms"), config.number("local.retention.bytes")
         in_ms = in_ms if local_ms == -2 else local_ms
         in_bytes = in_bytes if local_bytes == -2 else local_bytes
-    # From 4.2 on a topic without a policy keeps all, but of what is copied only the local limits' worth here.
+    # From 4.2 on, a topic without a policy keeps all, but local copies of tiered data only by local limits.
     by_limits = "delete" in policy or (not policy and copies and config.release >= Release.V4_2)
     return RetentionLimits(
         policy=policy,
@@ -141,29 +141,29 @@ def limits_of(
 
 @dataclass(frozen=True, slots=True)
 class RetentionVerdict:
-    """What becomes of one segment."""
+    """What happens to one segment."""
 
     segment: SegmentFacts
     decision: Decision
     rule: RetentionRule
     upper_offset: int
-    """The base of the next segment, or the end of the log: the high watermark must have reached it."""
+    """Base of the next segment, or the log end: deletion requires the high watermark to have reached it."""
     is_active: bool
     excess: int | None = None
-    """Bytes of the log above `retention.bytes` when the size of this segment was looked at."""
+    """Bytes of the log above `retention.bytes` when this segment's size was checked."""
     held_by: SegmentFacts | None = None
-    """The older segment that is kept and, with it, this one."""
+    """The older segment that is kept, and keeps this one."""
     goes_ms: int | None = None
-    """When time alone lets it go, not counting the wait for the next check; None: never, or not known."""
+    """When time alone lets it go, without the wait for the next check; None: never, or unknown."""
 
 
 @dataclass(slots=True)
 class RetentionOutcome:
-    """All of one log, as the next check would leave it."""
+    """The result of the next check of one log."""
 
     verdicts: list[RetentionVerdict] = field(default_factory=list)
     rolls_at: int | None = None
-    """Base of the empty segment that is begun first; None: none is."""
+    """Base of the empty segment created first; None: no roll."""
     log_start: int = 0
     local_start: int = 0
 
@@ -177,7 +177,7 @@ class RetentionOutcome:
 
 
 def decide(log: RetentionFacts, limits: RetentionLimits, now_ms: int) -> RetentionOutcome:
-    """What the broker's next check at this moment does to a log."""
+    """Decide what the broker's next check at this time does to a log."""
     if not limits.copies or limits.remote_offset is not None:
         return _Check(log, limits, now_ms).run()
     least = _Check(log, replace(limits, remote_offset=_NOTHING_COPIED), now_ms).run()
@@ -251,7 +251,7 @@ class _Check:
             upper = following.base_offset if following else self.log.log_end
             if self.log.high_watermark < upper or not predicate(segment, following):
                 break
-            # Of a tiered log the active segment is closed first, so that it can be copied.
+            # In a tiered log the active segment is rolled first, so that it can be copied.
             rolls = rolls or (self.limits.is_tiered and following is None and segment.size > 0)
             if following is None and segment.size == 0:
                 break
@@ -306,7 +306,7 @@ class _Check:
             yield RetentionVerdict(segment, Decision.KEEP, rule, upper, is_active, excess, held_by, goes_ms)
 
     def _goes_ms(self, segment: SegmentFacts, before_ms: int | None, *, is_active: bool) -> int | None:
-        """When this segment and all kept before it have expired."""
+        """Return when this segment and all kept before it have expired."""
         limit = self.limits.retention_ms
         is_empty = is_active and segment.size == 0
         if (

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.directory.selection import NamedPartition
+from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import Guest, read_whole_file
+from kafkatool.engine.files.whole_files import Replacement, remove_leftovers
 from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_of
 from kafkatool.engine.records.subject import ReadLimits, Subject
 from kafkatool.engine.records.visibility import LOG_END, VisibilityRule
@@ -48,6 +52,7 @@ class Committed:
         seed: Callable[[], Offsets] | None = None,
         path: str | None = None,
         kept: Account | None = None,
+        files: Files | None = None,
     ) -> None:
         """`seed` is asked once, when somebody first wants to know; what the file says outweighs it.
 
@@ -57,11 +62,14 @@ class Committed:
         self._kept = kept or Account()
         self._kept_bytes = 0
         self._path = path
+        self._files = files or Disk()
         self._offsets: Offsets = {}
         self._count = 0
         self._is_changed = False
         self._lock = threading.RLock()
         if path is not None:
+            with suppress(OSError):  # whoever cannot write there learns it with the first commit
+                remove_leftovers(self._files, os.path.dirname(path), re.escape(os.path.basename(path)))
             self._offsets = _read_file(path)
             self._count = sum(map(len, self._offsets.values()))
 
@@ -106,12 +114,13 @@ class Committed:
                 return
             lines = "".join(_lines(self._offsets))
             self._is_changed = False
-        beside = f"{self._path}.new"
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self._path)
+        try:
+            with Replacement(self._files, self._path) as new:
+                new.write(lines.encode())
+                new.commit()
+        except OSError:
+            self._is_changed = True  # it is tried again
+            raise
 
     def _all(self) -> Offsets:
         seed, self._seed = self._seed, None

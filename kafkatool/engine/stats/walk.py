@@ -9,15 +9,16 @@ Of a range of offsets nothing behind its end is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.range_columns import Mask, Numbers
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.batches.segment_walk import SegmentItem, SegmentWalk, in_place
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.stats.facts import CODECS, Deep, Records, Stats
@@ -28,14 +29,12 @@ from kafkatool.format.batch import (
     CONTROL_MASK,
     HEADER_SIZE,
     TIMESTAMP_TYPE_MASK,
-    read_header,
 )
 from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.kernel import loops
 from kafkatool.format.legacy import Header, LegacyHeader, LegacyMessage, read_messages
 from kafkatool.format.primitives import read_varint
 
-WINDOW = 1 << 20
 ROWS = 1 << 14
 _FIELDS = len(BatchColumns._fields)
 _POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA = 0, 1, 2, 7
@@ -123,13 +122,11 @@ class _StatsWalk:
         is_fresh: bool,
     ) -> None:
         self.job = job
-        self.source = source
-        self.path = split.path
         self.found = found
         self.stats = found.stats
         self.is_fresh = is_fresh
-        self.size = source.size_hint or 0
-        self.end = min(split.end, self.size)
+        self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
+        self.walk.position = found.stop
         self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
         self.rows = 0
         self.choice = None if job.wanted.is_open else RangeChoice(job.wanted, ROWS, is_deep=job.deep)
@@ -143,60 +140,42 @@ class _StatsWalk:
             self._odd_batches()
             found.done = True
         if found.is_behind:
-            found.stop = max(found.stop, self.end)
+            found.stop = max(found.stop, self.walk.end)
         self._add_up()
 
     # --- what is plain ------------------------------------------------------------------------------------
 
     def _good_batches(self) -> bool:
         """The common case; False at the first thing that is not plain."""
-        found, want = self.found, WINDOW
-        while found.stop < self.end and not found.is_behind:
-            window = self.source.read(found.stop, want)
-            behind, count, _last = loops.good_run(window, 0, len(window), found.last_offset)
+        found, walk = self.found, self.walk
+        for window in walk.windows():
+            end, count, _last = loops.good_run(window, 0, len(window), found.last_offset)
             if count:
-                self._take(window, 0, behind, found.stop)
-                want = WINDOW
-            elif (size := self._needs(window, want)) is not None:
-                want = size
-            else:
-                return False
-        return True
+                self._run(BatchRun(walk.position, window, 0, end, count).before(walk.end))
+                walk.position = found.stop
+            if found.is_behind:
+                return True
+        return walk.position >= walk.end
 
-    def _needs(self, window: bytes, had: int) -> int | None:
-        """The size of a batch that this window is too small for, if the log can hold it."""
-        if len(window) < HEADER_SIZE:
-            return None
-        size = read_header(window).size
-        most = min(self.size - self.found.stop, self.job.max_batch_size)
-        return size if had < size <= most else None
-
-    def _take(self, window: bytes, start: int, end: int, position: int) -> None:
-        """Good batches in `window[start:end]`, as far as they begin before the end of split and range."""
-        at, shift = start, position - start
-        while at < end:
+    def _run(self, run: BatchRun) -> None:
+        """Good batches, as far as they begin before the end of the range."""
+        window, at, end, shift = run.window, run.start, run.end, run.position - run.start
+        while at < end and not self.found.is_behind:
             if self.rows == ROWS:
                 self._add_up()
             begin, row = at, self.rows
             at, self.rows = loops.batch_rows(window, at, end, begin + shift, self.table, row)
-            begins = self.table[_POSITION, row : self.rows]
-            if not len(begins) or begins[-1] >= self.end:
-                self.rows = row + int(np.searchsorted(begins, self.end))
-                at = end
-            if self._comes_to_the_end(row):
-                at = end
+            self._drop_beyond_the_range(row)
             if self.rows > row:
                 self._remember(row)
                 self._decode(window, begin, self.found.stop - shift, begin + shift)
 
-    def _comes_to_the_end(self, row: int) -> bool:
-        """Whether the range ends among the batches from this row on; those behind are dropped."""
-        if self.choice is None:
-            return False
-        kept = row + self.choice.before_the_end(self.table[_BASE_OFFSET, row : self.rows])
-        self.found.is_behind = kept < self.rows
-        self.rows = kept
-        return self.found.is_behind
+    def _drop_beyond_the_range(self, row: int) -> None:
+        """Of the batches from this row on."""
+        if self.choice is not None:
+            kept = row + self.choice.before_the_end(self.table[_BASE_OFFSET, row : self.rows])
+            self.found.is_behind = kept < self.rows
+            self.rows = kept
 
     def _decode(self, window: bytes, start: int, end: int, position: int) -> None:
         if self.decoder is not None:
@@ -303,35 +282,27 @@ class _StatsWalk:
 
     def _odd_batches(self) -> None:
         """The rest of the log, with whatever is wrong in it."""
-        found, wanted = self.found, self.job.wanted
+        found = self.found
         skip = found.first_offset is not None
         start = found.last_position if skip else found.start
-        held: Batch | None = None
-        for item in scan_runs(self.source, start, max_batch_size=self.job.max_batch_size):
-            if isinstance(item, Damage) and held is not None and item.position == held.position:
-                held = None  # intact, but not where it belongs
-            if held is not None:
-                self._one(held)
-                held = None
-            found.is_behind = found.is_behind or (isinstance(item, Batch) and wanted.is_behind(item))
-            if item.position >= self.end or found.is_behind:
-                break
+        for item in in_place(self._up_to_the_range(self.walk.rest(start, skip=skip))):
             if isinstance(item, BatchRun):
-                self._run(item, skip=skip)
+                self._run(item)
             elif isinstance(item, Damage):
                 self._damage(item)
-            elif not skip and item.is_valid:
-                held = item
-            skip = False  # the last good batch, from which the scan takes where it is
-        if held is not None:
-            self._one(held)
-        found.stop = max(found.stop, self.end)
-        found.unreadable_blocks = sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
+            else:
+                self._one(item)
+        found.stop = max(found.stop, self.walk.end)
+        found.unreadable_blocks = self.walk.unreadable_blocks
 
-    def _run(self, run: BatchRun, *, skip: bool) -> None:
-        at = run.start + (read_header(run.window, run.start).size if skip else 0)
-        if at < run.end:
-            self._take(run.window, at, run.end, run.position + at - run.start)
+    def _up_to_the_range(self, items: Iterator[SegmentItem]) -> Iterator[SegmentItem]:
+        """As far as the range that is wanted goes."""
+        for item in items:
+            if isinstance(item, Batch) and self.job.wanted.is_behind(item):
+                self.found.is_behind = True
+            if self.found.is_behind:
+                return
+            yield item
 
     def _one(self, batch: Batch) -> None:
         """One good batch that is not among others: of an old format, or right behind damage."""
@@ -415,10 +386,6 @@ class _StatsWalk:
     def _damage(self, damage: Damage) -> None:
         if self.choice is not None and not self.choice.takes_damage(damage):
             return
-        damage = in_flight(damage, self.source, self.path)
-        is_rest = damage.kind is FindingClass.ZERO_FILLED and damage.end_position == self.size
-        if is_rest and self.job.is_active:
-            damage = replace(damage, severity=Severity.NOTE)  # preallocated
         self.stats.damages.add(damage)
 
 

@@ -1,7 +1,7 @@
-"""Find the ends of transactions in other logs: a marker that one log lacks may be in the next.
+"""Find the ends of transactions in other logs: a marker that one log lacks may be in another.
 
-Only the logs of which their own files do not prove that they hold nothing of the producers asked for are
-read: those written to since, whose next producer snapshot names one of them, or that have none.
+A log is skipped if its own files prove that it has nothing of these producers: it was not written to since,
+or its next producer snapshot names none of them.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from kafkatool.format.names import TopicPartition
 from kafkatool.format.state.producer_snapshot import read_snapshot
 
 REMEMBERED_MS = 3_600_000
-"""How long a snapshot surely remembers a producer: a day by default, but brokers may be told less.
+"""How long a snapshot certainly remembers a producer: a day by default, but it may be configured shorter.
 
-Of a segment that took longer to fill, the snapshot after it proves nothing.
+If a segment took longer to fill, the snapshot after it proves nothing.
 """
 
 
 class TransactionEnd(NamedTuple):
-    """That a transaction of a producer ended, and how."""
+    """How a producer's transaction ended."""
 
     where: str
-    """The path of a partition directory, or words for who else says so."""
+    """Path of a partition directory, or words for another source."""
     place: TopicPartition | None
     """Topic and partition of the log with the marker."""
     offset: int | None
     producer_id: int
     producer_epoch: int
-    """That of the marker: from transaction version 2 on one more than that of the data."""
+    """Epoch of the marker: since transaction version 2, one more than the data's."""
     data_epoch: int | None
-    """Of the producer's batches before the marker; None where they are not known."""
+    """Epoch of the producer's batches before the marker; None if unknown."""
     is_abort: bool
     timestamp_ms: int
-    """By the clock of the coordinator."""
+    """By the coordinator's clock."""
 
 
 def find_ends(
     partitions: Iterable[Partition], since_ms: Mapping[int, int], guest: Guest
 ) -> Iterator[TransactionEnd]:
-    """The markers of some producers in these logs, each from its time on. What cannot be read has none."""
+    """Yield these producers' markers in these logs, each from its time on. Unreadable logs yield none."""
     producers, oldest = frozenset(since_ms), min(since_ms.values(), default=0)
     for partition in partitions:
         epochs: dict[int, int] = {}
@@ -91,7 +91,7 @@ def _producers_at(snapshot: str | None, guest: Guest) -> set[int] | None:
 def _ends_in(
     partition: Partition, log: FileEntry, producers: frozenset[int], epochs: dict[int, int], guest: Guest
 ) -> Iterator[TransactionEnd]:
-    """`epochs` holds the epoch of each producer's last batch, from one log of a partition to the next."""
+    """Yield the ends in one log; `epochs` carries each producer's last epoch from log to log."""
     with suppress(FileNotFoundError, KafkatoolError), open_source(log.path, guest) as source:
         for item in scan_runs(source):
             for header, data in () if isinstance(item, Damage) else _batches_of(item, producers):
@@ -106,7 +106,7 @@ def _ends_in(
 def _batches_of(
     item: BatchRun | Batch, producers: frozenset[int]
 ) -> Iterator[tuple[Header, bytes | memoryview]]:
-    """The transactional batches of these producers."""
+    """Yield the transactional batches of these producers."""
     if isinstance(item, Batch):
         header = item.header
         if header.producer_id not in producers:

@@ -1,4 +1,4 @@
-"""Find the transactions that a partition's own log leaves open: who, since when, up to when."""
+"""Find the transactions that a partition's own log leaves open: whose, since when, up to which offset."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kafkatool.format.names import FileState, TopicPartition
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction of which this log has data and no marker after it."""
+    """A transaction with data in this log and no marker after it."""
 
     topic: str
     partition: int
     directory: str
-    """The path of the partition directory: another one may be a copy of the same partition."""
+    """Path of the partition directory: another may hold a copy of the same partition."""
     producer_id: int
     producer_epoch: int
     first_offset: int
     first_timestamp_ms: int | None
-    """None where its first batch does not say, or is not there any more."""
+    """None if its first batch does not have it, or no longer exists."""
     last_timestamp_ms: int
-    """Of the producer's last batch here, which is what Kafka judges the age by."""
+    """Of the producer's last batch here: Kafka judges the age by it."""
     log_end: int
 
     @property
@@ -40,9 +40,9 @@ class OpenTransaction(NamedTuple):
 def read_open_transactions(
     partition: Partition, guest: Guest, *, log_start: int = 0, most_bytes: int | None = None
 ) -> list[OpenTransaction] | None:
-    """What is open at the end of a log, in order; None where more than `most_bytes` would have to be read.
+    """Return the transactions open at the end of a log; None if more than `most_bytes` would have to be read.
 
-    Reads from the newest producer snapshot on: nothing at all of a log that was closed in order. Raises
+    Reads from the newest producer snapshot on: nothing of a log that was closed cleanly. Raises
     KafkatoolError.
     """
     segments = [SegmentLog(one.base_offset, one.log.path) for one in partition.live_segments if one.log]
@@ -60,7 +60,7 @@ def read_open_transactions(
 def open_transactions_of(
     partition: Partition, states: ProducerStates, log_end: int, guest: Guest
 ) -> list[OpenTransaction]:
-    """The same, where the producers are known already; the one that holds the last stable offset is first."""
+    """Return open transactions by known producer state, the one that holds the last stable offset first."""
     segments = [SegmentLog(one.base_offset, one.log.path) for one in partition.live_segments if one.log]
     found = []
     for first, producer_id in states.open_transactions.items():
@@ -82,7 +82,7 @@ def open_transactions_of(
 
 
 def producer_snapshots(partition: Partition) -> dict[int, str]:
-    """The paths of the producer snapshots that count, by their offsets."""
+    """Return the paths of the live producer snapshots by offset."""
     return {
         entry.offset: entry.path
         for entry in partition.files
@@ -93,7 +93,7 @@ def producer_snapshots(partition: Partition) -> dict[int, str]:
 
 
 def _bytes_from(partition: Partition, offset: int, guest: Guest) -> int:
-    """About how many bytes of the log lie after an offset."""
+    """Return about how many bytes of the log follow an offset."""
     logs = [(one.base_offset, one.log) for one in partition.live_segments if one.log]
     size = sum(log.size for base, log in logs if base >= offset)
     holding = max((pair for pair in logs if pair[0] < offset), key=lambda pair: pair[0], default=None)
@@ -104,7 +104,7 @@ def _bytes_from(partition: Partition, offset: int, guest: Guest) -> int:
 
 
 def _begun_ms(segments: Sequence[SegmentLog], offset: int, guest: Guest) -> int | None:
-    """When the batch with an offset was begun, by its records; None where it is not there any more."""
+    """Return the first timestamp of the batch with an offset; None if the batch no longer exists."""
     segment = max((one for one in segments if one.base_offset <= offset), default=None)
     if segment is None:
         return None

@@ -1,4 +1,4 @@
-"""Replay the producers of a partition on the disk: the newest good snapshot, and the batches after it."""
+"""Replay the producer state of a partition on disk: the newest good snapshot, and the batches after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kafkatool.format.state.producer_snapshot import read_snapshot
 
 
 class ReplayStops(KafkatoolError):
-    """A batch that no broker would have taken from its producer, or a marker that cannot be read."""
+    """A batch that no broker would have accepted from its producer, or an unreadable marker."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -37,9 +37,9 @@ def replay_producers(
     now_ms: int | None,
     guest: Guest,
 ) -> tuple[ProducerStates, int]:
-    """The producers at the end of the log, and where that is; raise ReplayStops.
+    """Return the producer state at the end of the log, and the log end offset; raise ReplayStops.
 
-    `snapshots` are the paths of producer snapshots by their offsets. Without `now_ms` no producer expires.
+    `snapshots` has the paths of producer snapshots by offset. Without `now_ms` no producer expires.
     """
     states = ProducerStates()
     states.clear(start)
@@ -55,7 +55,7 @@ def replay_producers(
 
 
 def indexed_position(log: SegmentLog, offset: int, guest: Guest) -> int:
-    """Where the index of a segment says to begin to look for an offset; 0 where there is none."""
+    """Return the position from which the index says to look for an offset; 0 if there is none."""
     try:
         index = read_small_file(log.path.removesuffix("log") + "index", guest)
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def indexed_position(log: SegmentLog, offset: int, guest: Guest) -> int:
 
 
 def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest) -> int:
-    """Count all batches after the state; the offset after the last one."""
+    """Replay all batches after the state; return the offset after the last one."""
     known, end = states.end_offset, segments[-1].base_offset
     floor = max((one.base_offset for one in segments if one.base_offset <= known), default=0)
     for segment in segments:
@@ -73,7 +73,7 @@ def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest
         with open_source(segment.path, guest) as source:
             for item in scan_runs(source, indexed_position(segment, known, guest), chain=True):
                 if isinstance(item, Damage):
-                    # A broker cuts its last segment at a batch that it cannot prove, and no other.
+                    # A broker truncates its last segment at a batch that it cannot validate, and no other.
                     if item.ends_chain or segment is segments[-1]:
                         break
                     continue
@@ -88,11 +88,11 @@ def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest
 
 
 _Placed = tuple[int, Header, bytes | memoryview]
-"""A batch and its position."""
+"""Position, header and bytes of a batch."""
 
 
 def _of_producers(item: BatchRun | Batch, known: int) -> tuple[int, list[_Placed]]:
-    """The last offset, and the batches of producers with ids that reach to offset `known`."""
+    """Return the last offset, and the batches with a producer id that reach offset `known`."""
     if isinstance(item, Batch):
         header, last = item.header, item.header.last_offset
         if header.producer_id >= 0 and last >= known:

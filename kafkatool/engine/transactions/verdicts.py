@@ -1,14 +1,14 @@
-"""Judge the transactions that a log leaves open: whether they end by themselves, and who has to end them.
+"""Judge the transactions that a log leaves open: whether they end by themselves, or who must end them.
 
-The coordinator of a transaction keeps its state in `__transaction_state`, and ends it: when its client says
-so, or when it is older than its timeout. An abort from outside ends it in one partition only; where the
-client is alive, its commit then holds in all others. So an abort is advised for nothing but what Kafka's own
-`find-hanging` would name: the producer's last batch is older than 15 minutes, and no coordinator knows of a
-transaction of that producer in that partition. And not even then where another log shows that it was
-committed: its records are acknowledged, only the marker is missing here.
+The coordinator of a transaction keeps its state in `__transaction_state`, and ends it when its client asks,
+or when it is older than its timeout. An abort from outside ends it in one partition only; if the client is
+alive, its commit then holds in all others. So an abort is advised only for what Kafka's own `find-hanging`
+would report: the producer's last batch is older than 15 minutes, and no coordinator knows a transaction of
+that producer in that partition. And not even then if another log shows that it was committed: its records
+are acknowledged, and only the marker is missing here.
 
-    judge_transaction       pure: an open transaction and what is known of it, to a verdict
-    TransactionVerdicts     the reader: gathers what the log directories know, and judges by that
+    judge_transaction       pure: an open transaction and what is known about it, to a verdict
+    TransactionVerdicts     the reader: gathers what the log directories know, and judges by it
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.release import Release
 
 HANGING_AFTER_MS = 15 * 60_000
-"""The largest timeout that brokers allow by default, and the age from which on Kafka looks at all."""
+"""The largest timeout that brokers allow by default, and the least age that `find-hanging` reports."""
 ABORT_CHECK_MS = 10_000
-"""How often a coordinator looks for transactions past their timeout, by default."""
+"""How often a coordinator looks for expired transactions, by default."""
 CLOCKS_APART_MS = 3_600_000
-"""How far a client's clock may be ahead of a broker's, which by default refuses records beyond that."""
+"""How far a client's clock may be ahead of a broker's: by default brokers refuse records beyond that."""
 
 _COMMITTING = "PrepareCommit"
 _ABORTING = ("PrepareAbort", "PrepareEpochFence")
 _COMPLETE = {"CompleteCommit": False, "CompleteAbort": True}
-"""Whether that is an abort."""
+"""Maps to whether it is an abort."""
 _OWN_EPOCHS = 2
-"""The transaction version from which on every transaction has an epoch of its own."""
+"""Since this transaction version every transaction has an epoch of its own."""
 
 
 class TransactionVerdict(StrEnum):
-    """What becomes of an open transaction."""
+    """How an open transaction will end."""
 
     IN_PROGRESS = "in_progress"
-    """It ends by itself: by its client, or by its coordinator when its timeout has passed."""
+    """It ends by itself: by its client, or by its coordinator at its timeout."""
     WILL_BE_ABORTED = "will_be_aborted"
     WILL_BE_COMMITTED = "will_be_committed"
-    """The coordinator has decided, and writes the markers as soon as it runs."""
+    """The coordinator has decided, and writes the markers once it runs."""
     HANGING = "hanging"
     """Nobody will end it, by Kafka's own rule."""
     MARKER_LOST = "marker_lost"
     """It has ended; its marker is missing here."""
     ASK_COORDINATOR = "ask_coordinator"
-    """These disks do not tell."""
+    """These disks do not show it."""
 
 
 class JudgedTransaction(NamedTuple):
-    """An open transaction, what becomes of it, and why."""
+    """An open transaction with its verdict and the reason."""
 
     transaction: OpenTransaction
     transactional_id: str | None
@@ -73,10 +73,10 @@ class JudgedTransaction(NamedTuple):
     why: str
     now_ms: int
     ends_by_ms: int | None = None
-    """When it has ended by itself at the latest, if its coordinator runs; None where nothing says so."""
+    """When it will have ended by itself, if its coordinator runs; None if unknown."""
     fix: str | None = None
     is_behind: bool = False
-    """Whether its marker is only further on than this copy of the log goes."""
+    """Whether its marker is only beyond the end of this copy of the log."""
 
     @property
     def age_ms(self) -> int:
@@ -91,20 +91,20 @@ class JudgedTransaction(NamedTuple):
 
 
 FindEnds = Callable[[OpenTransaction], Iterable[TransactionEnd]]
-"""Markers of a transaction's producer in all logs at hand; asked only where the coordinator cannot say."""
+"""Return markers of a transaction's producer in all logs at hand; used only if the coordinator cannot say."""
 
 
 def judge_transaction(
     one: OpenTransaction, known: CoordinatorState, ends: FindEnds, now_ms: int
 ) -> JudgedTransaction:
-    """What becomes of an open transaction, at a moment."""
+    """Judge an open transaction at a given time."""
     owner = known.ids.get(one.producer_id)
     verdict = _TransactionJudge(one, owner, known, now_ms)
     return verdict.by_its_coordinator() or verdict.by_its_end(ends)
 
 
 class _TransactionJudge:
-    """One transaction on its way to a verdict."""
+    """Judge one transaction."""
 
     def __init__(
         self, one: OpenTransaction, owner: TransactionalId | None, known: CoordinatorState, now_ms: int
@@ -112,7 +112,7 @@ class _TransactionJudge:
         self._one, self._owner, self._known, self._now_ms = one, owner, known, now_ms
 
     def by_its_coordinator(self) -> JudgedTransaction | None:
-        """Where the coordinator knows the transaction; None where others have to be asked."""
+        """Judge by the coordinator's state; None if it does not know the transaction."""
         owner, one = self._owner, self._one
         if owner is None or owner.producer_id != one.producer_id:
             return None
@@ -139,7 +139,7 @@ class _TransactionJudge:
             return self._judged(TransactionVerdict.IN_PROGRESS, why, ends_by_ms=due_ms + ABORT_CHECK_MS)
         why = "its timeout has passed: its coordinator aborts it as soon as it runs"
         fix = None
-        # A later transaction of the same producer is not this one, whose marker may have been a commit.
+        # A later transaction of the same producer is another one: this one may have been committed.
         is_this_one = owner.producer_epoch == self._one.producer_epoch
         if is_this_one and (self._known.release is None or self._known.release >= Release.V4_1):
             fix = Advice.TERMINATE_TRANSACTION(transactional_id=owner.name)
@@ -147,7 +147,7 @@ class _TransactionJudge:
         return self._judged(verdict, why, ends_by_ms=due_ms + ABORT_CHECK_MS, fix=fix)
 
     def by_its_end(self, ends: FindEnds) -> JudgedTransaction:
-        """Where no coordinator here has it among its own: it has ended, or nobody will end it."""
+        """Judge a transaction that no coordinator here knows: it has ended, or nobody will end it."""
         own = self._ends_by_coordinator()
         if (found := self._lost_marker(own)) is not None:
             return found
@@ -160,7 +160,7 @@ class _TransactionJudge:
         return found or self._unended()
 
     def _ends_by_coordinator(self) -> list[TransactionEnd]:
-        """How the owner's last transaction ended, if it did."""
+        """Return how the owner's last transaction ended, if it did."""
         owner = self._owner
         if owner is None or owner.producer_id != self._one.producer_id or owner.state not in _COMPLETE:
             return []
@@ -170,7 +170,7 @@ class _TransactionJudge:
         return [TransactionEnd(who, None, None, *ids, data_epoch, is_abort, owner.last_update_ms)]
 
     def _lost_marker(self, ends: Sequence[TransactionEnd]) -> JudgedTransaction | None:
-        """What the ends of its producer's transactions prove; an abort elsewhere speaks against nothing."""
+        """Judge by the ends of the producer's transactions; aborts in other partitions prove nothing."""
         one = self._one
         for end in ends:
             if end.place == one.place and end.offset is not None and end.offset > one.first_offset:
@@ -186,7 +186,7 @@ class _TransactionJudge:
         return self._maybe_committed([end for end in commits if end.producer_epoch == one.producer_epoch])
 
     def _maybe_committed(self, commits: Sequence[TransactionEnd]) -> JudgedTransaction | None:
-        """Where transactions share an epoch, only times tell them apart, and clocks differ."""
+        """Judge by time: transactions that share an epoch differ only in that, and clocks differ."""
         last_ms = self._one.last_timestamp_ms
         in_time = sorted(commits, key=lambda end: end.timestamp_ms)
         after = next((end for end in in_time if end.timestamp_ms >= last_ms), None)
@@ -197,12 +197,12 @@ class _TransactionJudge:
         near = next((end for end in in_time if end.timestamp_ms >= last_ms - CLOCKS_APART_MS), None)
         if near is not None:
             why = f"a commit of its producer may be its own, by {_seen(near)}: clocks differ"
-            # Who is told that it hangs would abort it.
+            # Calling it hanging would make somebody abort it.
             return self._judged(TransactionVerdict.ASK_COORDINATOR, why)
         return None
 
     def _unended(self) -> JudgedTransaction:
-        """The last question: whether it is certain that no coordinator knows it."""
+        """Judge by the last question: whether certainly no coordinator knows it."""
         owner, one, missing = self._owner, self._one, self._known.missing
         if owner is None and missing:
             numbers = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
@@ -220,7 +220,7 @@ class _TransactionJudge:
         return self._judged(TransactionVerdict.HANGING, why, fix=fix)
 
     def _is_over(self, owner: TransactionalId) -> bool:
-        """Whether the coordinator must have ended it to come to where it is, in whichever way."""
+        """Return whether the coordinator must have ended it, in whichever way, to be where it is."""
         if owner.producer_id != self._one.producer_id:
             return True
         is_next = owner.producer_epoch == self._one.producer_epoch + 1
@@ -257,10 +257,10 @@ def _seen(end: TransactionEnd) -> str:
 
 
 class TransactionVerdicts:
-    """Judges by what log directories know. Nothing is read before there is a transaction to judge.
+    """Judge by what log directories contain. Nothing is read until there is a transaction to judge.
 
-    `at_ms` is the moment; None: the newest time on the disks, so that a copy is judged as it was. Among
-    `paths` may be the configurations of brokers, which name more log directories.
+    `at_ms` is the time to judge at; None: the newest on the disks, so that a copy is judged as it was.
+    `paths` may include brokers' configurations, which name more log directories.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class TransactionVerdicts:
         self._guest, self._at_ms = guest, at_ms
 
     def of(self, log_dir: LogDir, transactions: Sequence[OpenTransaction]) -> list[JudgedTransaction]:
-        """Verdicts on the open transactions of a partition in a log directory, in the same order."""
+        """Return verdicts on a partition's open transactions, in the same order."""
         if not transactions:
             return []
         known, near = self._ids.near(log_dir), self._ids.log_dirs_near(log_dir)
@@ -286,10 +286,10 @@ class TransactionVerdicts:
     def findings(
         self, partition: Partition, log_dir: LogDir, *, log_start: int = 0, most_bytes: int | None = None
     ) -> list[Finding] | None:
-        """What holds the last stable offset of a partition, and what is worse than a note after it.
+        """Return what holds back a partition's last stable offset, then whatever is worse than a note.
 
-        None where more than `most_bytes` would have to be read. Where producers cannot be told from the log
-        there are none: others tell of damage.
+        None if more than `most_bytes` would have to be read. Empty if the log gives no producer state: its
+        damage is reported elsewhere.
         """
         if partition.state is not PartitionState.ACTIVE or partition.topic == TOPIC:
             return []
@@ -305,7 +305,7 @@ class TransactionVerdicts:
 
 
 def _log_at(partition: Partition, offset: int) -> str:
-    """The path of the log that holds an offset, or of its directory where that is not there any more."""
+    """Return the path of the log that holds an offset, or of its directory if that log is gone."""
     logs = [one.log.path for one in partition.live_segments if one.log and one.base_offset <= offset]
     return logs[-1] if logs else partition.path
 
@@ -315,7 +315,7 @@ def _elsewhere(partitions: Sequence[Partition], directory: str) -> list[Partitio
 
 
 def newest_ms(log_dirs: Sequence[LogDir], known: CoordinatorState) -> int:
-    """The newest time on some disks, by the clocks of brokers: those of clients may be anywhere."""
+    """Return the newest time on some disks by brokers' clocks: those of clients may be wrong."""
     logs = (
         segment.log
         for log_dir in log_dirs
@@ -328,7 +328,7 @@ def newest_ms(log_dirs: Sequence[LogDir], known: CoordinatorState) -> int:
 
 
 def transaction_finding(judged: JudgedTransaction, file: str) -> Finding:
-    """The transaction that holds the last stable offset, as a finding about a log."""
+    """Return an open transaction as a finding about a log."""
     one = judged.transaction
     message = f"{transaction_words(judged)}: {judged.verdict}: {judged.why}"
     found = f"open since offset {one.first_offset}"
@@ -341,7 +341,7 @@ def transaction_finding(judged: JudgedTransaction, file: str) -> Finding:
 
 
 def transaction_words(judged: JudgedTransaction) -> str:
-    """Whose transaction it is, and where it begins."""
+    """Describe whose transaction it is, and where it begins."""
     one = judged.transaction
     whose = f"producer {one.producer_id}, epoch {one.producer_epoch}"
     if judged.transactional_id is not None:

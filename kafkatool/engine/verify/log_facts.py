@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.verify.producers import Aborted, Trail, join_aborted, join_trails
@@ -43,6 +44,8 @@ class LogFacts:
     changed: str | None = None
     vanished: bool = False
     failure: str | None = None
+    observers: tuple[Any, ...] = ()
+    """Those of the job, with what they saw."""
 
     @property
     def is_whole(self) -> bool:
@@ -52,6 +55,8 @@ class LogFacts:
 
 def join_facts(a: LogFacts, b: LogFacts) -> LogFacts:
     """The facts of two stretches of which the second begins where the first ends."""
+    for observer, behind in zip(a.observers, b.observers, strict=True):
+        observer.merge(behind)
     if not b.batches:
         return replace(
             a,
@@ -84,6 +89,7 @@ def join_facts(a: LogFacts, b: LogFacts) -> LogFacts:
         first_time_ms=a.first_time_ms if a.first_time_ms is not None else b.first_time_ms,
         unreadable_blocks=a.unreadable_blocks + b.unreadable_blocks,
         changed=a.changed or b.changed,
+        observers=a.observers,
     )
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import re
 import time
 from collections.abc import Hashable, Iterable
-from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from io import BufferedWriter, RawIOBase, TextIOWrapper
+from typing import Any, cast
 
 from kafkatool.engine.directory.log_dir import FileEntry, Segment
+from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.files.whole_files import Replacement, remove_leftovers
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.producers import Aborted, LastBatch, Trail, Transaction
 from kafkatool.engine.verify.rechecking import Recheck, Verified
@@ -28,6 +30,7 @@ from kafkatool.format.names import parse_partition_directory
 VERSION = 2
 SAVE_EVERY = 30.0  # seconds
 TAIL = 4096
+_BUFFER = 1 << 20
 _MARK = "kafkatool_verify_state"
 _MOST_PRODUCERS = 10_000
 _KEPT = (
@@ -40,12 +43,13 @@ _KEPT = (
 class Scrub:
     """The state of a nightly check, in one file. Several runs may share it, even at the same time."""
 
-    def __init__(self, path: str, recheck: Recheck, *, deep: bool) -> None:
+    def __init__(self, path: str, recheck: Recheck, *, deep: bool, files: Files | None = None) -> None:
         """Read what is there; raises KafkatoolError for what is no such file, or cannot be written."""
         self.path = os.path.realpath(path)
         self.notes: list[str] = []
         self.failure: str | None = None
         """Why the file could not be written, the last time."""
+        self._files = files or Disk()
         self._deep = deep
         self.rechecked = 0
         """How many segments were due to be read again, and seem unchanged."""
@@ -56,7 +60,7 @@ class Scrub:
         self._seen: set[str] = set()
         self._touched: set[str] = set()
         self._save_at = time.monotonic() + SAVE_EVERY
-        _prove_writable(self.path)
+        self._prove_writable()
 
     def choose(self, segments: Iterable[Segment]) -> None:
         """Choose, of all the segments of a run, those that are read again though nothing has changed."""
@@ -150,21 +154,28 @@ class Scrub:
                 self._segments[key] = row
 
     def _write(self) -> None:
-        fd, name = tempfile.mkstemp(prefix=".kafkatool-", dir=os.path.dirname(self.path))
-        try:
-            with os.fdopen(fd, "w") as out:
+        with self._replacement() as new:
+            with TextIOWrapper(BufferedWriter(cast(RawIOBase, new), _BUFFER), "utf-8") as out:
                 out.write(f'{{"{_MARK}": {VERSION}, "segments": {{')
                 for number, (key, row) in enumerate(self._segments.items()):
                     out.write(f"{',' if number else ''}\n{json.dumps(key)}: {json.dumps(row)}")
                 out.write("\n}}\n")
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+            new.commit()
         self._version_read = _version(self.path)
+
+    def _replacement(self) -> Replacement:
+        return Replacement(self._files, self.path, mode=0o600)
+
+    def _prove_writable(self) -> None:
+        """Raise KafkatoolError now rather than after hours of work."""
+        path = self.path
+        try:
+            if os.path.lexists(path) and not os.path.isfile(path):
+                raise KafkatoolError(f"{path}: not a regular file")
+            remove_leftovers(self._files, os.path.dirname(path), re.escape(os.path.basename(path)))
+            self._replacement().abandon()
+        except OSError as error:
+            raise KafkatoolError(f"{path}: the state cannot be saved there: {error.strerror}") from None
 
     def _load(self) -> dict[str, Any]:
         """The segments in the file. One of ours that is damaged is as good as none, and said so."""
@@ -187,18 +198,6 @@ class Scrub:
         except (ValueError, KeyError, TypeError, RecursionError):
             self.notes.append(f"{self.path}: the state is damaged: everything is read anew")
         return {}
-
-
-def _prove_writable(path: str) -> None:
-    """Raise KafkatoolError now rather than after hours of work."""
-    try:
-        if os.path.lexists(path) and not os.path.isfile(path):
-            raise KafkatoolError(f"{path}: not a regular file")
-        fd, name = tempfile.mkstemp(prefix=".kafkatool-", dir=os.path.dirname(path))
-        os.close(fd)
-        os.unlink(name)
-    except OSError as error:
-        raise KafkatoolError(f"{path}: the state cannot be saved there: {error.strerror}") from None
 
 
 def _version(path: str) -> tuple[int, int] | None:
@@ -260,9 +259,9 @@ def facts_row(facts: LogFacts) -> dict[str, Any]:
     return row
 
 
-def facts_of_row(row: dict[str, Any], facts: LogFacts | None = None) -> LogFacts:
-    """What `facts_row` wrote, put into these facts or into new ones."""
-    facts = facts or LogFacts()
+def facts_of_row(row: dict[str, Any]) -> LogFacts:
+    """What `facts_row` wrote."""
+    facts = LogFacts()
     for name in _KEPT:
         setattr(facts, name, row[name])
     for producer_id, values in row["producers"].items():

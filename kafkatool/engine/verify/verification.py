@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from kafkatool.engine.batches.index_claims import read_claims
@@ -41,11 +41,14 @@ from kafkatool.format import kinds
 from kafkatool.format.names import METADATA_PARTITION, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkatool.engine.batches.observers import Observer
     from kafkatool.engine.cluster.view import ClusterView
     from kafkatool.engine.verify.state_file import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
 
+Observe = Callable[[CheckedPlace, Segment], "tuple[Observer, ...]"]
+Recall = Callable[[Segment], LogFacts | None]
 _Key = tuple[int, int]
 """Number of the place, number of the segment in it."""
 
@@ -64,14 +67,38 @@ class VerifyRequest:
     """Whether what is at the top of log directories is left to others."""
 
 
+class CheckedPartition(NamedTuple):
+    """A partition whose logs are read."""
+
+    place: CheckedPlace
+    facts: dict[int, list[LogFacts]]
+    """Of those of its logs that were read in this run, by number."""
+    findings: Iterator[Finding]
+    """What is wrong, to be asked for once and before the next partition is."""
+
+
 class Verification:
     """One run: `findings` yields what is wrong, `summary` says what was done."""
 
-    def __init__(self, targets: list[Target], request: VerifyRequest, scrub: Scrub | None = None) -> None:
-        """List what is there to check; raises KafkatoolError where a target cannot be listed."""
+    def __init__(
+        self,
+        targets: list[Target],
+        request: VerifyRequest,
+        scrub: Scrub | None = None,
+        *,
+        observe: Observe | None = None,
+        recall: Recall | None = None,
+    ) -> None:
+        """List what is there to check; raises KafkatoolError where a target cannot be listed.
+
+        `observe` names who else wants to see the batches of a log, `recall` knows segments that need not
+        be read; without it `scrub` does.
+        """
         self.summary = VerifySummary(sample=request.sample)
         self._request = request
         self._scrub = scrub
+        self._observe = observe
+        self._recall = recall or self._recall_of_scrub
         self._known: dict[_Key, LogFacts] = {}
         self.log_dirs: list[LogDir] = []
         self.places = list(self._find_places(targets))
@@ -193,14 +220,12 @@ class Verification:
 
     def _all_findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
         if not self._request.partitions_only:
-            yield from self._counted(self._of_directories())
-        for number, place, facts in self._walked(pool, advance):
-            yield from self._counted(self._judge(number, place, facts))
+            yield from self.of_directories()
+        for checked in self.partitions(pool, advance):
+            yield from checked.findings
 
-    def _walked(
-        self, pool: Workers, advance: Callable[[int], None]
-    ) -> Iterator[tuple[int, CheckedPlace, dict[int, list[LogFacts]]]]:
-        """Every place with the facts of those of its logs that were read, in order."""
+    def partitions(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[CheckedPartition]:
+        """Every partition, in order."""
         results = survey(self._tasks(pool, advance), pool, advance)
         pending = next(results, None)
         for number, place in enumerate(self.places):
@@ -210,22 +235,23 @@ class Verification:
                 facts.setdefault(segment, []).append(found)
                 self._remember(number, place, segment, found)
                 pending = next(results, None)
-            yield number, place, facts
+            yield CheckedPartition(place, facts, self.counted(self._judge(number, place, facts)))
 
-    def _counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+    def counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+        """The same findings; the summary knows of them."""
         for finding in findings:
             self.summary.findings[finding.damage.severity] += 1
             yield finding
 
-    def _of_directories(self) -> Iterator[Finding]:
+    def of_directories(self) -> Iterator[Finding]:
+        """What is wrong at the top of log directories, and between them."""
         from kafkatool.engine.verify.log_dir import between_dirs, dir_problems
 
         problems = [
             problem for log_dir in self.log_dirs for problem in dir_problems(log_dir, self._request.guest)
         ]
         problems += between_dirs(self.log_dirs)
-        for problem in problems:
-            yield place_finding(None, problem.path, problem.damage)
+        yield from self.counted(place_finding(None, one.path, one.damage) for one in problems)
 
     def _tasks(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Task[_Key, LogFacts]]:
         guest, left = self._request.guest.one_of(pool.count), self.size
@@ -246,15 +272,16 @@ class Verification:
                     yield Task((number, at), job, splits)
                     import kafkatool.engine.verify.partition  # noqa: F401  # now that others are at work
 
-    def _job(self, _place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
+    def _job(self, place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
             None if segment.state is SegmentState.METADATA_SNAPSHOT else segment.base_offset,
             is_active=segment.state is SegmentState.ACTIVE,
             deep=self._request.deep,
             guest=guest,
+            observers=() if self._observe is None else self._observe(place, segment),
         )
 
-    def _recall(self, segment: Segment) -> LogFacts | None:
+    def _recall_of_scrub(self, segment: Segment) -> LogFacts | None:
         if self._scrub is None or segment.state is SegmentState.ACTIVE or self._request.sample is not None:
             return None
         return self._scrub.recall(segment)

@@ -1,20 +1,23 @@
 """Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
 
-This is the job of `verify` for survey.py. The common case, whole good batches in order, is counted by the
-kernel's Tally; at the first thing that is not plainly good the walk stops, and the rest of the log is walked
-by `scan`, which finds out what is wrong and goes on behind it.
+This is the job of `verify` for survey.py, and of the observers of its walk. The common case, whole good
+batches in order, is counted by the kernel's Tally; at the first thing that is not plainly good the walk
+stops, and the rest of the log is walked by `scan`, which finds out what is wrong and goes on after it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, scan
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, each
+from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.files.source import AnySource, Guest, open_source
 from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.log_facts import LogFacts, join_facts
@@ -25,7 +28,9 @@ from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHe
 from kafkatool.format.kernel.loops import Tally
 from kafkatool.format.kernel.outcome import EPOCH, INDEX, MORE, ODD, PRODUCER, RECORDS, TIME
 
-WINDOW = 1 << 20
+if TYPE_CHECKING:
+    from kafkatool.engine.batches.observers import BatchRows, Observer
+
 NOWHERE = 1 << 62
 MOST_DAMAGES = 10_000
 """Of one log; more are counted, not kept."""
@@ -43,28 +48,34 @@ class LogJob:
     check_indexes: bool = True
     guest: Guest = field(default_factory=Guest)
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
+    observers: tuple[Observer, ...] = ()
+    """Who wants to see the good batches besides; each stretch is walked with copies of them."""
 
     def map(self, split: Split, before: LogFacts | None) -> LogFacts:
         """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
         guest = replace(self.guest)  # a worker counts its own errors
         try:
             with open_source(split.path, guest) as source:
-                facts = self.walk(split, source, before)
+                facts = before or self._begin(split.start)
+                self._walk(split, source, facts, is_fresh=before is None)
                 facts.changed = facts.changed or source.look_again()
         except FileNotFoundError:
-            facts = before or self.begin(split.start)
+            facts = before or self._begin(split.start)
             facts.vanished, facts.done, facts.stop = True, True, split.end
         except KafkatoolError as error:
-            facts = before or self.begin(split.start)
+            facts = before or self._begin(split.start)
             facts.failure, facts.done, facts.stop = str(error), True, split.end
         return facts
 
-    def begin(self, position: int) -> LogFacts:
+    def _begin(self, position: int) -> LogFacts:
         """Nothing yet, from here on."""
-        return LogFacts(start=position, stop=position)
+        return LogFacts(start=position, stop=position, observers=deepcopy(self.observers))
 
-    def walk(self, split: Split, source: AnySource, before: LogFacts | None) -> LogFacts:
-        return LogWalk(self, split, source, before).run()
+    def _walk(self, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool) -> None:
+        with ExitStack() as stack:
+            for observer in facts.observers:
+                stack.enter_context(observer.walking(facts.stop))
+            _LogWalk(self, split, source, facts, is_fresh=is_fresh).run()
 
     def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
         """The facts of both; None where `b` does not simply go on where `a` ends."""
@@ -87,55 +98,59 @@ class LogJob:
         return result.stop
 
 
-class LogWalk:
-    def __init__(self, job: LogJob, split: Split, source: AnySource, before: LogFacts | None) -> None:
+class _LogWalk:
+    def __init__(
+        self, job: LogJob, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool
+    ) -> None:
         self.job = job
-        self.split = split
         self.source = source
-        self.is_fresh = before is None
-        self.facts = before or job.begin(split.start)
-        self.size = source.size_hint or 0
+        self.is_fresh = is_fresh
+        self.facts = facts
+        self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
+        self.walk.position = self.facts.stop
+        self.split_end = split.end
         self.base = job.base_offset or 0
         self.highest = NOWHERE if job.base_offset is None else self.base + MAX_INT32
-        self.claims = read_claims(split.path, self.size, job.guest) if job.check_indexes else IndexClaims()
+        self.claims = (
+            read_claims(split.path, self.walk.size, job.guest) if job.check_indexes else IndexClaims()
+        )
         self.indexed = bisect_left(self.claims.positions, self.facts.stop)
         self.timed = self.facts.times_to
-        self.knows_times = before is not None or split.start == 0
+        self.knows_times = not is_fresh or split.start == 0
         self.bad: list[tuple[int, int]] = []
         self.flip_budget = _FLIP_BUDGET
+        self.rows: BatchRows | None = None
+        if facts.observers:
+            from kafkatool.engine.batches.observers import BatchRows
 
-    def run(self) -> LogFacts:
+            self.rows = BatchRows(facts.observers, job.max_batch_size)
+
+    def run(self) -> None:
         facts = self.facts
-        facts.done = self._good_batches(min(self.split.end, self.size))
+        facts.done = self._good_batches()
         if not facts.done and not self.is_fresh:
             self._odd_batches()
             facts.done = True
         self._entries_between(facts.stop)
         facts.times_to = self.timed
-        return facts
+        if self.rows is not None:
+            self.rows.flush()
 
-    def _good_batches(self, end: int) -> bool:
+    def _good_batches(self) -> bool:
         """The common case; False at the first thing that is not plain."""
         if self.base < 0:
             return False
-        tally = self._tally()
-        position, want, is_plain = self.facts.stop, WINDOW, True
-        while is_plain and position < end:
-            window = self.source.read(position, want)
+        walk, tally = self.walk, self._tally()
+        for window in walk.windows():
             if not self.knows_times and len(window) >= HEADER_SIZE:
                 self._first_timed(read_header(window).base_offset)
                 tally.timed = self.timed
-            at, why = self._run(tally, window, position, end)
-            position += at
-            want = WINDOW if at else self._larger(window, want, position)
-            is_plain = why != ODD and want > 0
-        self._take_over(tally, position)
-        return is_plain
-
-    def _larger(self, window: bytes, want: int, position: int) -> int:
-        """The size of a window that holds the batch at `position`, as this one does not; 0 if none may."""
-        size = read_header(window).size if len(window) >= HEADER_SIZE else 0
-        return size if want < size <= min(self.size - position, self.job.max_batch_size) else 0
+            at, why = self._run(tally, window, walk.position, walk.end)
+            walk.position += at
+            if why == ODD:
+                break
+        self._take_over(tally, walk.position)
+        return walk.position >= walk.end
 
     def _tally(self) -> Tally:
         """Begin to count where the facts so far end."""
@@ -162,6 +177,8 @@ class LogWalk:
             self._settle(tally, why, header, data, position + at)
             at, why = tally.run(window, at, len(window), position + at, end)
         self._producers(tally)
+        if self.rows is not None:
+            self.rows.add_run(window, at, position)
         return at, why
 
     def _settle(self, tally: Tally, why: int, header: BatchHeader, data: memoryview, position: int) -> None:
@@ -311,26 +328,21 @@ class LogWalk:
 
     def _odd_batches(self) -> None:
         """The rest of the log, batch by batch, with whatever is wrong in it."""
-        facts, end = self.facts, self.split.end
-        skip = facts.batches > 0
+        facts, skip = self.facts, self.facts.batches > 0
         start = facts.last_position if skip else facts.stop
         if start and not skip:
             start = 0  # nothing good where an index said that a batch begins: that proves nothing
         self.knows_times = True
-        for item in scan(self.source, start, max_batch_size=self.job.max_batch_size):
-            if item.position >= end:
-                break
-            if skip:  # the last good batch, from which the scan takes where it is
-                skip = False
-            elif item.position < facts.stop:
+        for item in each(self.walk.rest(start, skip=skip)):
+            if item.position < facts.stop:
                 continue
-            elif isinstance(item, Damage):
+            if isinstance(item, Damage):
                 if item.kind is not FindingClass.BAD_OFFSET:  # offsets are judged below
                     self._damage(item)
             elif item.is_valid:
                 self._account(item)
-        facts.stop = end
-        facts.unreadable_blocks = sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
+        facts.stop = self.split_end
+        facts.unreadable_blocks = self.walk.unreadable_blocks
 
     def _account(self, batch: Batch) -> None:
         header, facts = batch.header, self.facts
@@ -362,6 +374,8 @@ class LogWalk:
         facts.records += max(0, header.records_count)
         facts.previous_offset = facts.last_offset
         facts.last_offset, facts.last_position = last, batch.position
+        if self.rows is not None:
+            self.rows.add(batch)
 
     def _account_v2(self, header: BatchHeader, batch: Batch) -> None:
         epochs = self.facts.epochs
@@ -441,15 +455,6 @@ class LogWalk:
 
     def _damage(self, damage: Damage) -> None:
         self.bad.append((damage.position, damage.end_position))
-        damage = in_flight(damage, self.source, self.split.path)
-        if (
-            damage.kind is FindingClass.ZERO_FILLED
-            and damage.end_position == self.size
-            and self.job.is_active
-        ):
-            damage = replace(
-                damage, severity=Severity.NOTE, message="the preallocated rest of the active segment"
-            )
         self._add(self._flipped(damage))
 
     def _flipped(self, damage: Damage) -> Damage:
@@ -457,7 +462,7 @@ class LogWalk:
         if damage.kind not in MAYBE_FLIPPED or size > self.flip_budget:
             return damage
         self.flip_budget -= size
-        return described_as_flip(damage, self.source, self.size)
+        return described_as_flip(damage, self.source, self.walk.size)
 
     def _add(self, damage: Damage) -> None:
         if len(self.facts.damages) < MOST_DAMAGES:

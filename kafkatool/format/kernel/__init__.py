@@ -1,10 +1,10 @@
-"""The few loops that all the time of a scan goes into, twice: in plain Python, and compiled.
+"""The few hot loops of a scan, implemented twice: in plain Python, and compiled.
 
-    loops.py       what everybody imports: the compiled functions where they were built, else the reference
+    loops.py       what everybody imports: the compiled functions if they were built, else the reference
     reference.py   what each function promises, in plain Python
-    compiled.pyx   the same, in Cython: a .pxi for each subject, and C for checksums and hashes
+    compiled.pyx   the same in Cython: one .pxi per subject, and C for checksums and hashes
 
-KAFKATOOL_PURE=1 has the reference used, whatever was built.
+KAFKATOOL_PURE=1 selects the reference even if the compiled kernel was built.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ chosen = _load()
 
 
 def name() -> str:
-    """Which of the two is in use."""
+    """Return which of the two is in use."""
     return "pure Python" if chosen is None else str(chosen.NAME)

@@ -1,4 +1,4 @@
-"""The functions of the kernel, from where they are fastest. What each one promises: reference.py."""
+"""Export the kernel's functions, compiled where possible. reference.py says what each one promises."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The kernel in plain Python: what its functions promise, said once.
+"""The kernel in plain Python: the definition of what its functions promise.
 
 A window is a piece of a log. A batch in it is *plain* if it is of magic 2, whole, and neither its count nor
 its offset delta is negative; a plain batch is *good* if its checksum matches and its offset is above those
-before it. Functions that take a stretch `[start, end)` of good batches stop where one is not as they need it,
-and say how far they came. What a caller says wrong (a start outside the window, columns of two lengths) is a
-ValueError; numbers are of 64 bits.
+before it. Functions that take a stretch `[start, end)` of good batches stop at a batch that is not as they
+need it, and return how far they got. A caller's mistake (a start outside the window, columns of two lengths)
+is a ValueError; numbers have 64 bits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MAX_INT32 = (1 << 31) - 1
 _OFFSET_ENTRY, _TIME_ENTRY = offset_index.ENTRY, time_index.ENTRY
 
 Table = Any
-"""Two-dimensional, 64-bit integers, a row a field: `table[field, row]`."""
+"""Two-dimensional, 64-bit integers, one row per field: `table[field, row]`."""
 ProducerRow = tuple[int, int, int, int, int, int, int, bool]
 """Id, epoch, last sequence, last offset, offset delta, time; first transactional offset or -1; records."""
 
@@ -84,14 +84,14 @@ def good_run(window: Buffer, start: int, stop: int, floor: int) -> tuple[int, in
 
 
 def _within(window: Buffer, start: int, stop: int) -> int:
-    """`stop`, as far as the window goes."""
+    """Return `stop`, limited to the window."""
     if not 0 <= start <= len(window):
         raise ValueError(f"{start} is outside a window of {len(window)} bytes")
     return min(stop, len(window))
 
 
 def _plain(window: Buffer, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The plain batches one behind another, and where each begins."""
+    """Yield consecutive plain batches, with where each begins."""
     end = _within(window, start, end)
     while end - start >= HEADER_SIZE:
         header = BatchHeader._make(HEADER.unpack_from(window, start))
@@ -111,10 +111,10 @@ def _plain(window: Buffer, start: int, end: int) -> Iterator[tuple[int, BatchHea
 def batch_rows(
     window: Buffer, start: int, end: int, position: int, table: Table, row: int
 ) -> tuple[int, int]:
-    """Write the headers of a stretch into a table, from `row` on; returns where it came to, and the next row.
+    """Write the headers of a stretch into a table, from `row` on; return where it stopped, and the next row.
 
     Fields: position, base offset, size, leader epoch, magic, crc, attributes, last offset delta, base
-    timestamp, max timestamp, producer id, producer epoch, base sequence, count. `position`: of `start`.
+    timestamp, max timestamp, producer id, producer epoch, base sequence, count. `position`: that of `start`.
     """
     at, end, room = start, _within(window, start, end), _room(table, BATCH_FIELDS, row)
     while end - at >= HEADER_SIZE and row < room:
@@ -134,9 +134,9 @@ def record_rows(
 ) -> tuple[int, int, int]:
     """Write the records of uncompressed batches into a table, from `row` on, as long as they fit.
 
-    Stops before a batch that is compressed, or whose records do not hold; returns where it came to, the next
-    row, and the number of the next batch. Fields: offset, timestamp, sequence, attributes, start and size of
-    key (-1: null) and value, start of the headers (behind their count), their count, number of the batch.
+    Stops before a batch that is compressed, or whose records do not decode; returns where it stopped, the
+    next row, and the number of the next batch. Fields: offset, timestamp, sequence, attributes, start and
+    size of key (-1: null) and value, start of the headers (after their count), their count, batch number.
     """
     room, data, at = _room(table, RECORD_FIELDS, row), bytes(window), start
     for at, header in _plain(data, start, end):
@@ -153,7 +153,7 @@ def record_rows(
 def arena_rows(
     window: Buffer, start: int, end: int, arena: Buffer, ends: Sequence[int], table: Table
 ) -> tuple[int, int, int]:
-    """The same for batches whose records lie inflated in `arena`, those of the n-th up to `ends[n]`."""
+    """Do the same for batches whose records lie inflated in `arena`, those of the n-th up to `ends[n]`."""
     room, inflated = _room(table, RECORD_FIELDS, 0), bytes(arena)
     at, row, batch, body = start, 0, 0, 0
     for at, header in _plain(window, start, end):
@@ -172,9 +172,9 @@ def arena_rows(
 def body_rows(
     header: Buffer, body: Buffer, start: int, stop: int, left: int, table: Table, row: int, batch: int
 ) -> tuple[int, int, int]:
-    """The same for one batch whose records lie inflated in `body[start:stop]`: of the last `left`, what fits.
+    """Do the same for one batch inflated in `body[start:stop]`: as many of the last `left` records as fit.
 
-    Returns where it came to, the next row, and how many are left; -1 where the records do not hold.
+    Returns where it stopped, the next row, and how many are left; -1 where the records do not decode.
     """
     fields = _header(header)
     room, stop = _room(table, RECORD_FIELDS, row), _within(body, start, stop)
@@ -220,7 +220,7 @@ def _header(data: Buffer) -> BatchHeader:
 
 
 def gather(data: Buffer, starts: Sequence[int], sizes: Sequence[int], ends: Any) -> bytes:
-    """The bytes of many fields one behind another; `ends` gets where each one ends. Nulls are empty."""
+    """Return the bytes of many fields concatenated, nulls as empty; set `ends` to where each one ends."""
     _check_fields(data, starts, sizes, ends)
     pieces, at = [], 0
     for each, (start, size) in enumerate(zip(starts, sizes, strict=True)):
@@ -232,7 +232,7 @@ def gather(data: Buffer, starts: Sequence[int], sizes: Sequence[int], ends: Any)
 
 
 def hashes(data: Buffer, starts: Sequence[int], sizes: Sequence[int], into: Any) -> None:
-    """A 64-bit hash (FNV-1a) of each of many fields; that of a null is that of nothing."""
+    """Write a 64-bit hash (FNV-1a) of each of many fields; a null hashes like an empty field."""
     _check_fields(data, starts, sizes, into)
     for each, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         value = 14695981039346656037
@@ -242,7 +242,7 @@ def hashes(data: Buffer, starts: Sequence[int], sizes: Sequence[int], into: Any)
 
 
 def index_columns(data: Buffer, is_time: bool, first: Any, second: Any) -> None:
-    """Entries of an offset index (two int32) or a time index (int64, int32), as many as `first` has room."""
+    """Read entries of an offset index (two int32) or time index (int64, int32), one per row of `first`."""
     entry = Struct(">qi" if is_time else ">ii")
     if len(first) != len(second) or len(first) * entry.size > len(data):
         raise ValueError("columns of one length, and no more of them than there are entries")
@@ -251,7 +251,7 @@ def index_columns(data: Buffer, is_time: bool, first: Any, second: Any) -> None:
 
 
 def rising(values: Sequence[int], least: int) -> int:
-    """How many values come before the first that is not above its predecessor, the first being `least`."""
+    """Return how many values come before the first that does not rise; the first value must reach `least`."""
     for row, value in enumerate(values):
         if value < least:
             return row
@@ -268,9 +268,9 @@ def _check_fields(data: Buffer, starts: Sequence[int], sizes: Sequence[int], int
 
 
 class KeyOffsets:
-    """The last offset of every key, for as many keys as a caller allows.
+    """The last offset of every key, for as many keys as the caller allows.
 
-    Compiled, a key is its 128-bit hash, and takes at most 40 bytes.
+    Compiled, a key is stored as its 128-bit hash, and takes at most 40 bytes.
     """
 
     def __init__(self) -> None:
@@ -280,9 +280,9 @@ class KeyOffsets:
         return len(self._offsets)
 
     def put(self, data: Buffer, starts: Any, sizes: Any, offsets: Any, most: int) -> int:
-        """Note offsets, those of nulls aside, until a key comes when `most` are known; returns its row.
+        """Store the offsets of all but null keys; once `most` keys are known, return the row of the next key.
 
-        That key may be a known one.
+        That key may be a known one. Returns the number of rows if none is left.
         """
         _check_fields(data, starts, sizes, offsets)
         if any(size >= 0 and offset < 0 for size, offset in zip(sizes, offsets, strict=False)):
@@ -298,7 +298,7 @@ class KeyOffsets:
     def put_marking(
         self, data: Buffer, starts: Any, sizes: Any, offsets: Any, most: int, first: int, marks: Any
     ) -> int:
-        """The same for offsets that rise, with a mark a record, that of offset `first` at the front."""
+        """Do the same for rising offsets, and mark records in `marks`, which begins at offset `first`."""
         _check_fields(data, starts, sizes, offsets)
         if first < 0:
             raise ValueError("offsets are counted from 0")
@@ -318,16 +318,16 @@ class KeyOffsets:
         return len(starts)
 
     def get(self, data: Buffer, starts: Any, sizes: Any, into: Any) -> None:
-        """The offset of each key; -1 for one that is not known, and for null."""
+        """Write the offset of each key; -1 for an unknown key, and for null."""
         _check_fields(data, starts, sizes, into)
         for each, (start, size) in enumerate(zip(starts, sizes, strict=True)):
             into[each] = -1 if size < 0 else self._offsets.get(bytes(data[start : start + size]), -1)
 
 
 def record_bytes(data: Buffer, rows: Any, base_offset: int, base_timestamp: int) -> bytes:
-    """Encode records without headers that lie in `data`.
+    """Encode records without headers whose bytes lie in `data`.
 
-    A column of `rows` a record: offset, timestamp, start and size of the key (-1: null), and of the value.
+    `rows` has one column per record: offset, timestamp, start and size of key (-1: null) and of value.
     """
     if len(rows) != 6:
         raise ValueError("offset, timestamp, start and size of key and of value")
@@ -339,10 +339,10 @@ def record_bytes(data: Buffer, rows: Any, base_offset: int, base_timestamp: int)
 def encode_batches(
     data: Buffer, rows: Any, ends: Sequence[int], base_offset: int, leader_epoch: int
 ) -> bytes:
-    """Uncompressed batches without a producer, one behind the other, at consecutive offsets.
+    """Encode uncompressed batches without a producer, one after another, at consecutive offsets.
 
-    A row of `rows` a record: timestamp, start and size of the key (-1: null), and of the value. `ends` has
-    for each batch the row behind its last.
+    `rows` has one row per record: timestamp, start and size of key (-1: null) and of value. `ends` has, for
+    each batch, the row after its last.
     """
     count, start, pieces = len(rows), 0, []
     if rows.shape[1] != 5:
@@ -384,9 +384,9 @@ def judge_records(
     kept: Any,
     tombstones: Any,
 ) -> None:
-    """The Fate of each record under the cleaner; and of each batch how many stay, and how many tombstones.
+    """Set the cleaner's Fate of each record, and how many records and tombstones of each batch stay.
 
-    `found`: the last offset of its key; `latest`: records behind it stay; `flags` of each batch: verdicts.py.
+    `found`: the key's last offset; records after `latest` stay; `flags` per batch: see verdicts.py.
     """
     if not len(key_sizes) == len(value_sizes) == len(batch) == len(found) == len(fates) == len(offsets):
         raise ValueError("columns of one length")
@@ -428,10 +428,10 @@ def kept_batches(
     sizes: Any,
     times: Any,
 ) -> bytes | None:
-    """What the cleaner writes of batches that are not compressed, with the size and latest time of each.
+    """Return what the cleaner writes of uncompressed batches; set the size and latest time of each.
 
-    `records`: columns of batch, offset, timestamp, start and size of key and value, number of headers. None
-    where a batch cannot be written by a broker, or needs more care: a codec, or records with headers.
+    `records`: columns of batch, offset, timestamp, start and size of key and value, number of headers.
+    Returns None where a broker could not write a batch, or one needs more care: a codec, or headers.
     """
     if any(len(column) != len(fates) for column in records):
         raise ValueError("columns of one length")
@@ -496,7 +496,7 @@ def _record_bytes(data: Buffer, record: Sequence[int], base_offset: int, base_ti
 
 
 def records_hold(header: Buffer, body: Buffer) -> bool:
-    """Whether `body` holds exactly a batch's records, at rising offsets, none later than the batch says."""
+    """Return whether `body` holds exactly the batch's records, at rising offsets, none later than its max."""
     return _in_order(_header(header), bytes(body), 0, len(body))
 
 
@@ -519,7 +519,7 @@ def _in_order(header: BatchHeader, body: bytes, start: int, stop: int) -> bool:
 
 
 def batch_lines(window: Buffer, start: int, end: int, position: int) -> bytes:
-    """The lines that kafka-dump-log prints for good batches; `position` is that of `start`."""
+    """Return the lines that kafka-dump-log prints for good batches; `position` is that of `start`."""
     shift = position - start
     lines = [batch_line(header, at + shift, True) for at, header in _plain(window, start, end)]
     return "\n".join([*lines, ""]).encode()
@@ -534,11 +534,11 @@ def deep_lines(
     with_data: bool,
     body: Buffer | None = None,
 ) -> tuple[bytes, int, int, list[tuple[int, int]]]:
-    """The lines of good batches and of their records, with keys and values if asked for.
+    """Return the lines of good batches and of their records, with keys and values if asked for.
 
-    With `body`, those of one batch whose records lie there. Stops before a batch that is compressed, a
-    control batch, or too large to hold its text in memory; whose records do not hold; or with text that is no
-    UTF-8. Returns the text, where it came to, the offset of the last record, and pairs of offsets that do not
+    With `body`, only those of one batch, whose records lie there. Stops before a batch that is compressed, a
+    control batch, or too large to hold its text in memory; whose records do not decode; or whose text is not
+    UTF-8. Returns the text, where it stopped, the offset of the last record, and pairs of offsets that do not
     follow each other; `last` is the offset of the record before.
     """
     lines: list[bytes] = []
@@ -579,20 +579,20 @@ def _record_text(header: BatchHeader, record: Record, with_data: bool) -> bytes:
     return line + b"\n"
 
 
-# --- what a walk adds up ------------------------------------------------------------------------------
+# --- what a walk counts -------------------------------------------------------------------------------
 
 
 class Tally:
-    """What the good batches of a log come to, held against what its indexes claim.
+    """Count the good batches of a log, and compare them with what its indexes claim.
 
-    `run` counts batches for as long as they are as everything says, and stops at the first that is not: the
-    caller deals with it, says so by moving `indexed` or `timed` on, setting `epoch`, or naming the batch's
+    `run` counts batches as long as everything agrees, and stops at the first batch where something does not.
+    The caller handles it, says so by advancing `indexed` or `timed`, setting `epoch`, or storing the batch's
     position in `settled_producer` or `settled_records`, and runs on from the same batch. No good batch lies
     below offset `base`.
     """
 
     def __init__(self, base: int, highest: int, claims: tuple[Sequence[int], ...], deep: bool) -> None:
-        """`claims`: offsets and positions of the one index, times and offsets of the other, all relative."""
+        """`claims`: offsets and positions of one index, times and offsets of the other, all relative."""
         if base < 0:
             raise ValueError("offsets are counted from 0")
         self.base, self.highest, self.deep = base, highest, deep
@@ -609,9 +609,9 @@ class Tally:
         self._producers: dict[int, ProducerRow] = {}
 
     def run(self, window: Buffer, start: int, stop: int, position: int, end: int) -> tuple[int, int]:
-        """Count the batches from `start` on that begin before position `end`; returns where it ends, and why.
+        """Count the batches from `start` on that begin before position `end`; return where it stops, and why.
 
-        MORE: the window or the stretch ends here. ODD: no good batch. INDEX, TIME: an entry does not agree.
+        MORE: the window or the stretch ends here. ODD: no good batch. INDEX, TIME: an entry disagrees.
         EPOCH: not that of the batch before. PRODUCER: a marker, or `drain` is due. RECORDS: compressed, or
         not in order; only if deep.
         """
@@ -704,7 +704,7 @@ class Tally:
         self.last_base, self.last_position = header.base_offset, position
 
     def drain(self) -> list[ProducerRow]:
-        """The producers seen since the last time, each with its last batch, in the order they appeared."""
+        """Return and forget the producers seen so far, each with its last batch, in order of appearance."""
         rows = list(self._producers.values())
         self._producers.clear()
         return rows
@@ -717,9 +717,9 @@ _NO_HEADER = BatchHeader(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class IndexCounts:
-    """How far the two indexes of a segment have come, and the short way for one more batch.
+    """How full the two indexes of a segment are, and a fast path for one more batch.
 
-    Which batch gets an entry, and why: engine/broker/index_accounting.py, which has these numbers from here.
+    Which batch gets an entry, and why: engine/broker/index_accounting.py, which keeps its numbers here.
     """
 
     def __init__(
@@ -742,10 +742,10 @@ class IndexCounts:
         offset_entries: bytearray,
         time_entries: bytearray,
     ) -> int:
-        """Write the one batch that `data` is, put its entries behind the others, and return its last offset.
+        """Write the one batch in `data`, append its index entries, and return its last offset.
 
-        -1, with nothing written, unless it is good and plain, begins at `next_offset`, is of this epoch,
-        no later than `latest_ms`, without producer, transaction and marker, and sure of room in both indexes.
+        Returns -1 and writes nothing unless it is good and plain, begins at `next_offset`, has this epoch, is
+        no later than `latest_ms`, has no producer, transaction or marker, and surely fits in both indexes.
         """
         found = next(_plain(data, 0, len(data)), None)
         if found is None or found[1].size != len(data):
@@ -781,9 +781,9 @@ class IndexCounts:
         offset_entries: bytearray,
         time_entries: bytearray,
     ) -> tuple[list[int], int, int]:
-        """The same for batches one behind the other, up to `end`, and until the offset `enough` is reached.
+        """Do the same for consecutive batches, up to `end`, until offset `enough` is reached.
 
-        Returns what the clock said after each, and at what position and offset it goes on.
+        Returns what the clock said after each, and the position and offset to go on from.
         """
         times: list[int] = []
         for data in appends:
@@ -799,7 +799,7 @@ class IndexCounts:
         return times, position, next_offset
 
     def _has_room(self, last: int, position: int) -> bool:
-        """Whether both indexes take an entry for this offset, should it be due."""
+        """Return whether both indexes could take an entry for this offset."""
         return (
             self.offset_entries + 1 < self.max_offset_entries
             and self.time_entries + 2 < self.max_time_entries

@@ -1,4 +1,4 @@
-"""What the cleaner decides: numbers that reference.py and cleaning.pxi share with those who ask."""
+"""What the cleaner decides, as numbers shared by reference.py, cleaning.pxi and their callers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Fate(IntEnum):
-    """Why a record goes."""
+    """Whether a record stays, or why it is removed."""
 
     KEPT = 0
     SUPERSEDED = 1
@@ -17,7 +17,7 @@ class Fate(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What becomes of a batch."""
+    """What the cleaner does with a batch."""
 
     DROP = 0
     COPY = 1
@@ -26,7 +26,7 @@ class Outcome(IntEnum):
 
 
 IS_TAKEN, IS_SUPERSEDED = 1, 2
-"""Of a record: its key was noted; and a later one was noted with the same key."""
+"""Per record: its key was stored; a later record with the same key was stored."""
 
 IS_CONTROL, IS_DISCARDED, IS_PAST = 1, 2, 4
-"""Of a batch: markers; all of it goes, as aborted or as a marker that nobody needs; its horizon is over."""
+"""Per batch: holds markers; all of it goes, aborted or a marker no longer needed; its horizon has passed."""

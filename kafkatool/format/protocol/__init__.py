@@ -1,5 +1,5 @@
-"""Kafka's wire protocol without a socket: bytes in, requests out; responses as bytes and slices of files.
+"""Kafka's wire protocol without sockets: bytes in, requests out; responses as bytes and file slices.
 
-`tables` holds the layouts of every API, in the notation of `format/schema`. `apis` is the list of what is
-spoken, `frames` cuts a stream into requests and puts responses together, `errors` has the codes.
+`tables` holds the layouts of every API, in the notation of `format/schema`. `apis` lists what is supported,
+`frames` splits a stream into requests and assembles responses, `errors` has the codes.
 """

@@ -1,9 +1,8 @@
-"""The list of what is spoken: every API with its number, versions and layouts.
+"""The supported APIs, each with its number, versions and layouts.
 
 The bounds serve all clients we know: 0 is within reach of librdkafka's older releases for all group APIs,
-Produce and OffsetFetch are listed because librdkafka breaks without, Metadata ends at 8 and Fetch at 11 so
-that neither leader epochs nor topic ids come into play. They are chosen where `tables` is written
-(`make schemas`).
+Produce and OffsetFetch are listed because librdkafka breaks without them, and Metadata ends at 8 and Fetch at
+11 to avoid leader epochs and topic ids. They are chosen where `tables` is written (`make schemas`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API; `name` is that of the method that answers it."""
+    """One API; `name` is the name of the method that answers it."""
 
     key: int
     name: str
@@ -62,7 +61,7 @@ ONLY_WITH_SASL = frozenset({SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
 
 
 def api_versions_answer(keys: Iterable[int]) -> Tree:
-    """What is spoken, by number."""
+    """Return the body that lists these APIs with their versions, ordered by number."""
     rows: list[Tree] = [
         {"apiKey": key, "minVersion": APIS[key].versions.low, "maxVersion": APIS[key].versions.high}
         for key in sorted(keys)

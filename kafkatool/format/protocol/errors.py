@@ -1,4 +1,4 @@
-"""The error codes that are used in answers."""
+"""The error codes used in responses."""
 
 from __future__ import annotations
 

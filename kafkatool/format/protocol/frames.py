@@ -1,11 +1,11 @@
-"""A stream of bytes into requests, and answers into pieces that can be sent.
+"""Split a stream of bytes into requests, and assemble responses in pieces to send.
 
 frame     int32 size, then that many bytes
 request   int16 api key, int16 version, int32 correlation id, string? client id, [tags], body
 response  int32 correlation id, [tags], body
 
-The tags are there in flexible versions only; the client id has its old form even then. The answer to
-ApiVersions never has tags.
+Only flexible versions have tags; the client id keeps its old form even then. The response to ApiVersions
+never has tags.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from kafkatool.format.schema.writing import (
 
 _HEAD = Struct(">hhi")  # api key, version, correlation id
 _SIZE = 4
-_HARMLESS = 256  # bytes of a frame, of which nothing large can be made
+_HARMLESS = 256  # a frame this small cannot become anything large
 _TLS_HANDSHAKE = b"\x16\x03"
 _HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
 
 
 class BadFrame(FormatError):
-    """The stream holds no frame of Kafka's, or too large a one: nothing behind it can be read."""
+    """The stream holds no frame of Kafka's, or one that is too large: nothing after it can be read."""
 
 
 class UnknownApi(FormatError):
-    """A request that we do not speak, or not in this version."""
+    """A request for an unsupported API, or an unsupported version."""
 
 
 class Frames:
-    """Cuts what arrives into frames. Holds one frame that is not complete yet, and what came behind it."""
+    """Split incoming bytes into frames. Holds one incomplete frame, and what came after a complete one."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -57,14 +57,14 @@ class Frames:
 
     @property
     def wanted(self) -> int:
-        """How many bytes the next frame lacks, as far as one can tell; 0: it is here."""
+        """Bytes missing from the next frame, as far as known; 0 if it is complete."""
         if len(self._held) < _SIZE:
             return _SIZE - len(self._held)
         return max(0, _SIZE + int.from_bytes(self._held[:_SIZE], "big") - len(self._held))
 
     @property
     def held(self) -> int:
-        """How many bytes are here."""
+        """Number of bytes held."""
         return len(self._held)
 
     @property
@@ -72,7 +72,7 @@ class Frames:
         return not self._held
 
     def next(self) -> bytes | None:
-        """The next whole frame without its size; None if it is not here yet. Raises BadFrame."""
+        """Return the next whole frame without its size; None if it is incomplete. Raises BadFrame."""
         if len(self._held) < _SIZE:
             return None
         size = int.from_bytes(self._held[:_SIZE], "big", signed=True)
@@ -87,7 +87,7 @@ class Frames:
 
 
 def _other_protocol(front: bytes) -> str | None:
-    """What other people say where Kafka's clients say a size."""
+    """Recognize another protocol by what it sends where Kafka's clients send a size."""
     if front.startswith(_TLS_HANDSHAKE):
         return "a TLS handshake on a plain port"
     return "an HTTP request" if front in _HTTP else None
@@ -95,7 +95,7 @@ def _other_protocol(front: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `body` is empty where the version is unknown, which only ApiVersions may have."""
+    """One request. `body` is empty where the version is unknown, which only ApiVersions allows."""
 
     api: Api
     version: int
@@ -109,9 +109,9 @@ class Request:
 
 
 def read_request(frame: bytes, claim: Claim = claim_nothing) -> Request:
-    """Decode one frame; raise UnknownApi or another FormatError. Bytes behind the body are let be.
+    """Decode one frame; raise UnknownApi or another FormatError. Bytes after the body are ignored.
 
-    `claim` is told how much memory that takes, and as much as handlers need to sort it, before it is taken.
+    `claim` is called with the memory that decoding takes, plus what handlers need to sort it, beforehand.
     """
     if len(frame) < _HEAD.size:
         raise Unreadable(0, UNDERFLOW)
@@ -155,7 +155,7 @@ def _skip_tags(frame: bytes, at: int) -> int:
 
 
 def write_response(request: Request, body: Tree, claim: Claim = claim_nothing) -> list[Piece]:
-    """The answer as pieces: bytes that lie together are one piece, slices are handed on as they are."""
+    """Return the response as pieces: adjacent bytes form one piece, slices are passed on as they are."""
     if not request.is_spoken:
         return [_unsupported(request)]
     layout = request.api.response_layout(request.version)
@@ -169,12 +169,12 @@ def write_response(request: Request, body: Tree, claim: Claim = claim_nothing) -
 
 
 def framed(data: bytes) -> bytes:
-    """Its size in front."""
+    """Return the data with its size in front."""
     return write_int32(len(data)) + data
 
 
 def _unsupported(request: Request) -> bytes:
-    """The answer to ApiVersions in a version of tomorrow: in the layout of 0, which names those of today."""
+    """Answer ApiVersions in an unknown version: in layout 0, which names the supported ones."""
     row: Tree = {
         "apiKey": API_VERSIONS.key,
         "minVersion": API_VERSIONS.versions.low,
@@ -185,11 +185,11 @@ def _unsupported(request: Request) -> bytes:
     return framed(answer)
 
 
-# --- the other side, for tests and measurements -------------------------------------------------------
+# --- the client's side, for tests and measurements ----------------------------------------------------
 
 
 def write_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Tree) -> bytes:
-    """A whole frame as a client sends it."""
+    """Return a whole frame as a client would send it."""
     name = write_int16(-1) if client_id is None else write_int16(len(client_id)) + client_id.encode()
     head = _HEAD.pack(api.key, version, correlation_id) + name
     if api.is_flexible(version):
@@ -199,7 +199,7 @@ def write_request(api: Api, version: int, correlation_id: int, client_id: str | 
 
 
 def read_response(api: Api, version: int, frame: bytes) -> tuple[int, Tree]:
-    """(correlation id, body) of an answer; raise FormatError where bytes are missing or left over."""
+    """Return (correlation id, body) of a response; raise FormatError where bytes are missing or left over."""
     at = 4
     if api is not API_VERSIONS and api.is_flexible(version):
         at = _skip_tags(frame, at)

@@ -1,4 +1,4 @@
-"""The records of Kafka's internal topics: what kafka-dump-log says of them, and what is in them.
+"""The records of Kafka's internal topics: decoded as kafka-dump-log prints them, and as JSON.
 
 Each topic has a module with the table of its messages, imported when its decoder is first used.
 """
@@ -14,7 +14,7 @@ from kafkatool.format.release import NEWEST, Release
 
 
 class Decoder(StrEnum):
-    """Which topic's records these are, by the name of the flag of kafka-dump-log."""
+    """The topic that records belong to, by the name of kafka-dump-log's flag."""
 
     OFFSETS = "offsets"
     TRANSACTION_LOG = "transaction-log"
@@ -24,7 +24,7 @@ class Decoder(StrEnum):
 
 
 class DecoderThrows(FormatError):
-    """kafka-dump-log itself ends here with an exception; `reason` is its message."""
+    """Here kafka-dump-log itself ends with an exception; `reason` is its message."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("record", 0, expected="what kafka-dump-log can decode", found=reason)
@@ -74,7 +74,7 @@ def _topic(decoder: Decoder) -> _Topic:
 
 
 def decoder_for_topic(topic: str) -> Decoder | None:
-    """The decoder of an internal topic; None for any other topic."""
+    """Return the decoder for an internal topic; None for any other topic."""
     return _TOPICS.get(topic)
 
 
@@ -87,10 +87,10 @@ def decode_text(
     *,
     redacted: bool = False,
 ) -> tuple[str | None, str | None]:
-    """The texts that kafka-dump-log of this release prints behind `key:` and `payload:`; None if it has none.
+    """Return what this release's kafka-dump-log prints after `key:` and `payload:`; None for nothing.
 
-    Damage comes back as the text that it prints about it; raises DecoderThrows where it ends with an
-    exception instead. `redacted` hides secrets, which kafka-dump-log does not.
+    Damage gives the text that it prints about it; raises DecoderThrows where it ends with an exception
+    instead. `redacted` hides secrets, which kafka-dump-log does not.
     """
     return _topic(decoder).decode_text(release, offset, key, value, redacted)
 
@@ -98,10 +98,10 @@ def decode_text(
 def decode_row(
     decoder: Decoder, key: bytes | None, value: bytes | None, *, redacted: bool = False
 ) -> dict[str, object]:
-    """The record as JSON can hold it: `type`, `version`, `key` and `value`; never raises.
+    """Return the record as a JSON object: `type`, `version`, `key` and `value`; never raise.
 
-    `value` is None for a tombstone. What could not be read is under `error`, bytes left over are counted in
-    `unreadBytes`, and a record that only an older release's layout fits names it in `layout`.
+    `value` is None for a tombstone. `error` says what could not be read, `unreadBytes` counts bytes left
+    over, and `layout` names an older release if only its layout fits.
     """
     row = _topic(decoder).decode_row(key, value)
     if redacted:
@@ -112,7 +112,7 @@ def decode_row(
 
 
 def holds_secrets(key: bytes | None, value: bytes | None) -> bool:
-    """Whether a record of the cluster's metadata holds what --redact hides, or cannot be read."""
+    """Return whether a record of the metadata log holds what --redact hides, or cannot be read."""
     row = decode_row(Decoder.CLUSTER_METADATA, key, value)
     return "error" in row or row != decode_row(Decoder.CLUSTER_METADATA, key, value, redacted=True)
 
@@ -125,29 +125,29 @@ def encode_record(
     key: dict[str, object] | None = None,
     release: Release = NEWEST,
 ) -> tuple[bytes | None, bytes | None]:
-    """The bytes (key, value) of a record, as that release lays it out; fields left out get their defaults.
+    """Encode a record (key, value) as that release lays it out; missing fields get their defaults.
 
-    A `value` of None is a tombstone, where the topic has any. Raises FormatError for values that do not fit.
+    A `value` of None is a tombstone, where the topic has them. Raises FormatError for values that do not fit.
     """
     return _topic(decoder).TOPIC.encode(name, version, key, value, release)
 
 
 def control_text(release: Release, key: bytes | None, value: bytes | None) -> str:
-    """What kafka-dump-log prints at the end of a control record's line; raises DecoderThrows if it throws."""
+    """Return what kafka-dump-log prints after a control record; raise DecoderThrows if it throws."""
     from kafkatool.format.schema import control
 
     return control.control_text(release, key, value)
 
 
 def control_row(key: bytes | None, value: bytes | None) -> dict[str, object]:
-    """A control record as JSON can hold it: `type`, and `value` or `error`; never raises."""
+    """Return a control record as a JSON object: `type`, and `value` or `error`; never raise."""
     from kafkatool.format.schema import control
 
     return cast(dict[str, object], _jsonable(control.control_row(key, value)))
 
 
 def _jsonable(value: object) -> object:
-    """Bytes in base64, NaN and the infinities as text; the rest is JSON already."""
+    """Convert bytes to base64, and NaN and the infinities to text; the rest is JSON already."""
     if isinstance(value, bytes):
         from base64 import b64encode
 

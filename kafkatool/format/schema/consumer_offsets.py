@@ -14,7 +14,7 @@ from kafkatool.format.schema.tables.consumer_offsets import TABLE
 from kafkatool.format.schema.tables.consumer_protocol import TABLE as CONSUMER_PROTOCOL
 
 TOPIC = Coordinator(TABLE)
-# What a classic member sends in its `subscription` and `assignment`, behind an int16 version.
+# What a classic member sends in its `subscription` and `assignment`, after an int16 version.
 SUBSCRIPTION, ASSIGNMENT = parse_messages(CONSUMER_PROTOCOL)
 
 
@@ -30,7 +30,7 @@ def decode_row(key: bytes | None, value: bytes | None) -> Tree:
 
 
 def _open_members(message: Message, group: Tree) -> Tree:
-    """Show what the members of a classic consumer group sent; other protocols keep it to themselves."""
+    """Decode what the members of a classic consumer group sent; other protocols are opaque."""
     if message.name != "GroupMetadata" or group["protocolType"] != "consumer":
         return group
     members = []
@@ -42,7 +42,7 @@ def _open_members(message: Message, group: Tree) -> Tree:
 
 
 def _open(message: Message, raw: bytes) -> object:
-    """The protocol's own object, or the bytes as they are if they are none."""
+    """Return the decoded object, or the bytes unchanged if they do not decode."""
     try:
         version, at = read_int16(raw, 0)
         layout = value_layout(message, version)

@@ -1,8 +1,8 @@
-"""Control records: the ends of transactions, and what KRaft writes about itself.
+"""Control records: transaction markers, and KRaft's own records.
 
 key    int16 version (0), int16 type
 value  0 ABORT, 1 COMMIT: int16 version (0), int32 coordinator epoch
-       2 and up: a message; the version it is read in is 0, the one it names itself decides what is shown
+              2 and up: a message; it is read as version 0, the version field inside decides what is shown
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MESSAGES: dict[int, Message] = {message.api_key: message for message in parse_me
 
 
 def control_text(release: Release, key: bytes | None, value: bytes | None) -> str:
-    """What kafka-dump-log prints at the end of a control record's line; raises DecoderThrows if it throws."""
+    """Return what kafka-dump-log prints after a control record; raise DecoderThrows if it throws."""
     try:
         kind = read_control_type(key)
         if kind in END_OF_TRANSACTION:
@@ -60,7 +60,7 @@ def control_text(release: Release, key: bytes | None, value: bytes | None) -> st
 
 
 def control_row(key: bytes | None, value: bytes | None) -> Tree:
-    """`type`, and `value` or `error`."""
+    """Return a row with `type`, and `value` or `error`."""
     try:
         kind = read_control_type(key)
     except Unreadable as error:
@@ -81,7 +81,7 @@ def control_row(key: bytes | None, value: bytes | None) -> Tree:
 
 
 def read_control_type(key: bytes | None) -> int:
-    """The type of a control record, known or not; raise Unreadable for a key that holds none."""
+    """Return the type of a control record, known or not; raise Unreadable for a key without one."""
     if key is None or len(key) < KEY_SIZE:
         found = 0 if key is None else len(key)
         raise Unreadable(0, "Invalid value size found for control record key. Must have at least "
@@ -91,7 +91,7 @@ def read_control_type(key: bytes | None) -> int:
 
 
 def read_end_marker(value: bytes | None) -> int:
-    """The coordinator epoch of a COMMIT or ABORT marker; raise Unreadable for a value that holds none."""
+    """Return the coordinator epoch of a COMMIT or ABORT marker; raise Unreadable for a value without one."""
     _known_version(value or b"", "end transaction marker")
     return read_int32(value or b"", 2)[0]
 

@@ -24,7 +24,7 @@ Polish = Callable[[Message, Tree], Tree]
 
 
 class UnknownType(Unreadable):
-    """No release, or not this one, has such a record type."""
+    """No release, or not this one, has this record type."""
 
     def __init__(self, record_type: int) -> None:
         super().__init__(0, f"Found an unknown record type {record_type}")
@@ -50,17 +50,17 @@ class Coordinator:
         self._by_type = {message.api_key: message for message in self.messages}
 
     def message(self, release: Release, record_type: int) -> Message | None:
-        """The message with this number, if the release has it."""
+        """Return the message with this number, if the release has it."""
         message = self._by_type.get(record_type)
         if message and message.name == "LegacyOffsetCommit" and release < message.since:
-            message = self.named("OffsetCommit")  # both numbers stood for it
+            message = self.named("OffsetCommit")  # both numbers meant it
         return message if message and message.known_to(release) else None
 
     def named(self, name: str) -> Message:
         return named(self.messages, name)
 
     def read(self, release: Release, key: bytes, value: bytes | None, *, any_version: bool = False) -> Entry:
-        """Decode, or raise Unreadable; `any_version` reads unknown ones by the newest layout."""
+        """Decode, or raise Unreadable; `any_version` reads unknown versions with the newest layout."""
         record_type, at = _read_number(key, "key")
         message = self.message(release, record_type)
         if message is None:
@@ -79,7 +79,7 @@ class Coordinator:
     def encode(
         self, name: str, version: int, key: Tree | None, value: Tree | None, release: Release = NEWEST
     ) -> tuple[bytes, bytes | None]:
-        """The bytes of a record's key and value; raise FormatError for values that do not fit."""
+        """Encode a record's key and value; raise FormatError for values that do not fit."""
         message = self.named(name)
         raw_key = write_int16(message.api_key) + write_struct(key_layout(message), key or {})
         if value is None:
@@ -97,7 +97,7 @@ class Coordinator:
         value_label: str = "version",
         decoder: str = "the specified decoder",
     ) -> tuple[str, str | None]:
-        """What kafka-dump-log prints; `polish` changes a value's JSON object first."""
+        """Return what kafka-dump-log prints; `polish` first changes a value's JSON object."""
         if key is None:
             raise DecoderThrows(
                 f"Failed to decode message at offset {offset} using {decoder} (message had a missing key)"
@@ -117,7 +117,7 @@ class Coordinator:
         return json_text(key_json), json_text({value_label: str(entry.version), "data": data})
 
     def row(self, key: bytes | None, value: bytes | None, polish: Polish | None = None) -> Tree:
-        """The record for people and scripts, by the newest layout that fits all bytes, else some of them."""
+        """Return the record as a row, by the newest layout that fits all bytes, else some of them."""
         if key is None:
             return {"error": "the record has no key"}
         best: Tree | None = None
@@ -137,7 +137,7 @@ class Coordinator:
         return {**self._partial_row(key), "error": str(failure and failure.reason)}
 
     def _partial_row(self, key: bytes) -> Tree:
-        """The key alone, where the value is what cannot be read."""
+        """Return a row of the key alone, where the value cannot be read."""
         for release in sorted(Release, reverse=True):
             try:
                 entry = self.read(release, key, None)

@@ -1,6 +1,6 @@
 """The framing of `__cluster_metadata` and `__remote_log_metadata`: everything is in the value.
 
-uvarint frame version (1), uvarint api key, uvarint version, then the fields; no byte may follow
+uvarint frame version (1), uvarint api key, uvarint version, then the fields; nothing may follow
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Framed:
         self._by_key = {message.api_key: message for message in self.messages}
 
     def message(self, release: Release, api_key: int) -> Message | None:
-        """The message with this number, if the release has it."""
+        """Return the message with this number, if the release has it."""
         message = self._by_key.get(api_key)
         return message if message and message.known_to(release) else None
 
     def read(self, release: Release, value: bytes | None, *, lenient: bool = False) -> FramedEntry:
-        """Decode as this release does, or raise Unreadable; `lenient` allows bytes behind the fields."""
+        """Decode as this release does, or raise Unreadable; `lenient` allows bytes after the fields."""
         frame, at = _read_short(value, 0, "frame version")
         assert value is not None
         if frame != FRAME_VERSION:
@@ -68,13 +68,13 @@ class Framed:
     def encode(
         self, name: str, version: int, key: Tree | None, value: Tree | None, release: Release = NEWEST
     ) -> tuple[None, bytes]:
-        """The bytes of a record, which has no key; raise FormatError for values that do not fit."""
+        """Encode a record, which has no key; raise FormatError for values that do not fit."""
         message = named(self.messages, name)
         head = b"".join(map(write_uvarint, (FRAME_VERSION, message.api_key, version)))
         return None, head + write_struct(value_layout(message, version, release), value or {})
 
     def row(self, value: bytes | None) -> Tree:
-        """The record for people and scripts, by the newest layout that fits all bytes, else some of them."""
+        """Return the record as a row, by the newest layout that fits all bytes, else some of them."""
         if value is None:
             return {"error": "the record has no value"}
         best: Tree | None = None
@@ -93,7 +93,7 @@ class Framed:
 
 
 class FieldUnreadable(Unreadable):
-    """A record whose text in Kafka does not say which field is wrong."""
+    """A record for which Kafka's message does not say which field is wrong."""
 
     def __init__(self, at: int, reason: str, cause: str) -> None:
         super().__init__(at, reason)
@@ -122,7 +122,7 @@ def _row(entry: FramedEntry, release: Release) -> Tree:
 
 
 def _read_short(buf: bytes | None, at: int, what: str) -> tuple[int, int]:
-    """A number that Kafka keeps in 16 bits: larger ones are refused, negative ones lose their upper half."""
+    """Read a number that Kafka keeps in 16 bits: larger ones are refused, negative ones truncated."""
     try:
         value, at = read_uvarint(buf or b"", at)
     except Unreadable:

@@ -1,4 +1,4 @@
-"""JSON as Kafka's tools print it: trees through their layout, then text in the style of Jackson.
+"""Write JSON as Kafka's tools print it: trees through their layout, then text in the style of Jackson.
 
 No spaces; `"`, backslash and control characters escaped, with capital hex digits, and nothing else; bytes in
 base64 with padding; NaN and the infinities in quotes.
@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"\\(?:\\|u00..)")
 
 
 def as_json(layout: Layout, tree: Tree) -> Tree:
-    """The object that Kafka's converter makes: the layout's fields, tagged ones only if not their default."""
+    """Return the object Kafka's converter makes: the layout's fields, tagged ones unless default."""
     return {
         slot.name: _value(slot, tree.get(slot.name, slot.default))
         for slot in layout.slots
@@ -37,7 +37,7 @@ def _value(slot: Slot, value: object) -> object:
 
 
 def json_text(value: object) -> str:
-    """Write a value the way Jackson's ObjectNode.toString does; names of fields need no escapes."""
+    """Write a value as Jackson's ObjectNode.toString does; field names need no escapes."""
     kind = type(value)
     if kind is int:
         return str(value)
@@ -57,7 +57,7 @@ def json_text(value: object) -> str:
 def _quoted(text: str) -> str:
     quoted = encode_basestring(text)
     if "\\u" in quoted:
-        # Python writes the same in small letters; a pair of backslashes is matched so that it is left alone.
+        # Python uses lower-case hex; escaped backslashes are matched so that they are left alone.
         quoted = _ESCAPE.sub(
             lambda found: "\\u" + found[0][2:].upper() if len(found[0]) > 2 else found[0], quoted
         )

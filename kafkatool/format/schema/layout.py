@@ -1,7 +1,7 @@
-"""One message, version and release: which fields there are, where, and what a missing one stands for.
+"""The fields of one message in one version and release: which there are, where, and their defaults.
 
-Any version has a layout, as in Kafka's generated readers, which do not look whether they know it: a version
-above the known ones is read as the newest.
+Every version has a layout, as in Kafka's generated readers, which do not check whether they know it: a
+version above the known ones is read as the newest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Slot:
     default: object
 
     def new(self) -> object:
-        """The value of a missing field; nobody else's list or dict."""
+        """Return the default for a missing field; lists and dicts are fresh copies."""
         return deepcopy(self.default) if isinstance(self.default, (list, dict)) else self.default
 
 
@@ -44,13 +44,13 @@ class Layout:
     refused: bool  # Kafka does not read this struct in this version
 
     def new(self) -> Tree:
-        """A message of defaults only."""
+        """Return a message of defaults only."""
         return {slot.name: slot.new() for slot in self.slots}
 
 
 @lru_cache(maxsize=1024)
 def value_layout(message: Message, version: int, release: Release = NEWEST) -> Layout:
-    """Plan the message, or the value of a record."""
+    """Lay out the message, or the value of a record."""
     valid = message.valid(release)
     first = message.first_flexible
     flexible = first is not None and _holds(version, Versions(first, ANY_VERSION), valid)
@@ -59,7 +59,7 @@ def value_layout(message: Message, version: int, release: Release = NEWEST) -> L
 
 @lru_cache(maxsize=256)
 def key_layout(message: Message) -> Layout:
-    """Plan the key of a record; it has one version and no tags."""
+    """Lay out the key of a record; it has one version and no tags."""
     return _plan(message.key, 0, NEWEST, Versions(0, 0), False)
 
 
@@ -88,6 +88,6 @@ def _slot(field: Field, version: int, release: Release, valid: Versions, flexibl
 
 
 def _holds(version: int, wanted: Versions, valid: Versions) -> bool:
-    """Whether a version is wanted; like Kafka's readers we skip a bound that no valid version breaks."""
+    """Return whether `wanted` includes a version; like Kafka, skip a bound that no valid version breaks."""
     above = wanted.low <= valid.low or version >= wanted.low
     return above and (wanted.high >= valid.high or version <= wanted.high)

@@ -1,7 +1,7 @@
-"""How much memory a message takes once it is read: found by walking its bytes, before it is taken.
+"""Measure how much memory a message takes once read, by walking its bytes before reading it.
 
-Two bytes on the wire can become two hundred in memory: an empty name in a dict in a list. Whoever reads what
-strangers send asks here first. The sizes are those of CPython, and rather too large than too small.
+Two bytes on the wire can become two hundred in memory: an empty name in a dict in a list. Check here before
+reading what strangers send. The sizes are CPython's, rounded up rather than down.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kafkatool.format.schema.reading import (
     read_uvarint,
 )
 
-MOST_ELEMENTS = 1_000_000  # of one array, as brokers of 4.4 have it
-MOST_TAGS = 10_000  # of one struct, likewise
-_PLACE = 16  # in a list that grows
+MOST_ELEMENTS = 1_000_000  # per array, the limit of brokers of 4.4
+MOST_TAGS = 10_000  # per struct, likewise
+_PLACE = 16  # a slot in a growing list
 _LIST, _STRING, _BYTES = 96, 64, 48
 _WIDTHS = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8}
 _NUMBER = 32
@@ -34,7 +34,7 @@ Measure = Callable[[bytes, int], tuple[int, int]]
 
 
 class Fixed(NamedTuple):
-    """Always so many bytes in memory, of so many on the wire."""
+    """A field of constant size in memory and on the wire."""
 
     size: int
     width: int
@@ -45,7 +45,7 @@ class TooMany(FormatError):
 
 
 def measure_struct(layout: Layout, buf: bytes, at: int) -> tuple[int, int]:
-    """(bytes in memory, next position); raise Unreadable or TooMany where it cannot be read."""
+    """Return (bytes in memory, next position); raise Unreadable or TooMany where it cannot be read."""
     size = _dict_size(len(layout.slots))
     for measure in _measures(layout):
         more, at = _apply(measure, buf, at)
@@ -90,14 +90,14 @@ def _measure_tags(buf: bytes, at: int) -> tuple[int, int]:
 
 
 def check_tags(count: int, at: int) -> None:
-    """Raise TooMany."""
+    """Raise TooMany for a negative count, or one above the limit."""
     if not 0 <= count <= MOST_TAGS:
         raise TooMany("tagged fields", at, expected=f"0 to {MOST_TAGS}", found=count)
 
 
 @lru_cache(maxsize=2048)
 def _measures(layout: Layout) -> tuple[Measure | Fixed, ...]:
-    """Neighbours of fixed size are one."""
+    """Return how to measure each field, with neighbours of fixed size merged."""
     found: list[Measure | Fixed] = []
     for one in (_measure_of(slot, layout.flexible) for slot in layout.positional):
         last = found[-1] if found else None
@@ -157,7 +157,7 @@ def _text(read_length: Callable[[bytes, int], tuple[int, int]]) -> Measure:
         if length <= 0:
             return 0, at
         end = _forward(buf, at, length)
-        # A single character of another plane makes all of them four bytes wide.
+        # A single character outside ASCII may make all of them four bytes wide.
         return _STRING + (length if buf[at:end].isascii() else 4 * length), end
 
     return measure

@@ -12,9 +12,9 @@
       struct TaskIds                           … and used by name
         subtopologyId string
 
-Left out, versions are `v0`, and a message is `flexible 0`; `rigid` is one without tag sections. `v0-3 v0-4
-from 4.3`: up to 3, and up to 4 from that release on. On a message or field `since` and `until` name the first
-and last release that knows it: some layouts changed without a new version.
+By default versions are `v0`, and a message is `flexible 0`; `rigid` is one without tag sections. `v0-3 v0-4
+from 4.3`: up to 3, and up to 4 from that release on. On a message or field, `since` and `until` name the
+first and last release that knows it: some layouts changed without a new version.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Message:
     value: Struct
 
     def valid(self, release: Release) -> Versions:
-        """The versions that this release writes and reads."""
+        """Return the versions that this release writes and reads."""
         return [versions for since, versions in self.versions if since <= release][-1]
 
     def known_to(self, release: Release) -> bool:
@@ -81,7 +81,7 @@ class _Line(NamedTuple):
 
 
 def parse_messages(text: str) -> tuple[Message, ...]:
-    """Read a table; the text is ours, so a mistake in it is a ValueError that a test finds."""
+    """Parse a table; the text is ours, so a mistake in it is a ValueError that a test finds."""
     return tuple(_message(line) for line in _tree(text))
 
 

@@ -1,4 +1,4 @@
-"""Bytes into trees, by a layout; what is wrong with bad bytes is said in the words of Kafka's own readers.
+"""Read bytes into trees, by a layout; errors use the words of Kafka's own readers.
 
                rigid                    flexible
 string         int16 length, -1 null    uvarint length + 1, 0 null
@@ -20,7 +20,7 @@ from kafkatool.format.java_values import java_utf8
 from kafkatool.format.schema.layout import UNKNOWN_TAGS, Layout, Slot, Tree
 from kafkatool.format.uuids import uuid_text
 
-# Java's BufferUnderflowException says nothing, which its callers print like this.
+# Java's BufferUnderflowException has no message, which its callers print like this.
 UNDERFLOW = "null"
 MAX_STRING = 0x7FFF
 
@@ -29,7 +29,7 @@ IntReader = Callable[[bytes, int], tuple[int, int]]
 
 
 class Unreadable(FormatError):
-    """These bytes are no such message; `reason` is the message of the exception in Kafka's reader."""
+    """The bytes are not such a message; `reason` is the message of the exception in Kafka's reader."""
 
     def __init__(self, at: int, reason: str) -> None:
         super().__init__("message", at, expected="a field", found=reason)
@@ -37,7 +37,7 @@ class Unreadable(FormatError):
 
     @property
     def detail(self) -> str:
-        """The reason, and more where Kafka keeps back what it knows."""
+        """The reason, with more detail where Kafka's own message has too little."""
         return self.reason
 
 
@@ -60,7 +60,7 @@ def _read_tags(layout: Layout, tree: Tree, buf: bytes, at: int) -> int:
         tag, at = read_uvarint(buf, at)
         size, at = read_uvarint(buf, at)
         if slot := layout.tagged.get(tag):
-            # Like Kafka we take the field's own word for its size.
+            # Like Kafka, trust the field itself for its size.
             tree[slot.name], at = _tag_reader(slot)(buf, at)
         elif tag in layout.refused_tags:
             raise Unreadable(at, f"Tag {tag} is not valid for version {layout.version}")
@@ -193,7 +193,7 @@ def read_uvarint(buf: bytes, at: int) -> tuple[int, int]:
 def compact_length(buf: bytes, at: int) -> tuple[int, int]:
     """Decode the length of a flexible string, bytes or array; -1 for null."""
     value, at = read_uvarint(buf, at)
-    # Java's int wraps round.
+    # Java's int wraps around.
     return (value - 1 if value > -(1 << 31) else (1 << 31) - 1), at
 
 

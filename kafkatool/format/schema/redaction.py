@@ -1,4 +1,4 @@
-"""What must not be shown of the metadata log: passwords in their several forms.
+"""Hide the secrets of the metadata log: passwords in their several forms.
 
 Kafka stores SCRAM salts and keys, the ids of delegation tokens and sensitive configs there in the clear.
 """
@@ -18,7 +18,7 @@ SECRET_FIELDS = {
     "RemoveDelegationTokenRecord": frozenset({"tokenId"}),
 }
 
-# Kafka's configs of type PASSWORD, with or without a listener's prefix, and what plugins call theirs.
+# Kafka's configs of type PASSWORD, with or without a listener prefix, and common names in plugins.
 SENSITIVE_CONFIG = re.compile(
     r"password|passphrase|secret|jaas|credential|private[._-]?key|access[._-]?key|api[._-]?key|"
     r"keystore\.(key|certificate\.chain)|truststore\.certificates",
@@ -27,7 +27,7 @@ SENSITIVE_CONFIG = re.compile(
 
 
 def redact(name: str, tree: Tree) -> Tree:
-    """The message without its secrets; the tree itself is left as it is."""
+    """Return the message without its secrets; the tree itself is not changed."""
     secret = SECRET_FIELDS.get(name, frozenset())
     if name == "ConfigRecord" and SENSITIVE_CONFIG.search(cast(str, tree["name"])):
         secret = frozenset({"value"})
@@ -37,7 +37,7 @@ def redact(name: str, tree: Tree) -> Tree:
 
 
 def redact_row(row: Tree) -> Tree:
-    """The same for a record's row: its `value` without secrets."""
+    """Return a record's row with the secrets in its `value` hidden."""
     value = row.get("value")
     if not isinstance(value, dict):
         return row

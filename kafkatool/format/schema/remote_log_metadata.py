@@ -22,7 +22,7 @@ TOPIC = Framed(TABLE)
 
 
 def metadata_partition(topic_id: bytes, partition: int, count: int) -> int:
-    """Which of `count` partitions of the topic holds everything about a partition of a tiered topic."""
+    """Return which of the topic's `count` partitions holds the metadata of a partition of a tiered topic."""
     hashed = 1
     for number in (*(int.from_bytes(half, "big") for half in (topic_id[8:], topic_id[:8])), partition):
         hashed = (31 * hashed + (number >> 32 ^ number)) & 0xFFFFFFFF
@@ -30,7 +30,7 @@ def metadata_partition(topic_id: bytes, partition: int, count: int) -> int:
 
 
 def _murmur2_of_int(number: int) -> int:
-    """Kafka's hash of the four bytes of a number, the highest first."""
+    """Return Kafka's murmur2 of a number's four bytes, big-endian."""
     mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
     k = int.from_bytes(number.to_bytes(4, "big"), "little") * multiplier & mask
     k = (k ^ k >> 24) * multiplier & mask
@@ -56,7 +56,7 @@ def decode_row(key: bytes | None, value: bytes | None) -> Tree:
 
 
 def _no_value(release: Release) -> str:
-    """The JVM's own words for calling a method of null."""
+    """Return the JVM's message for calling a method on null."""
     package = "org.apache.kafka.common.record" + (".internal" if release >= Release.V4_3 else "")
     return (
         'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
@@ -153,5 +153,5 @@ def _custom(tree: Tree) -> str:
 
 
 def _txn_index(tree: Tree) -> str:
-    """3.9 does not know the field, and does not show it."""
+    """Return the field as text; 3.9 does not know it, and does not show it."""
     return f", txnIdxEmpty={str(tree['txnIndexEmpty']).lower()}" if "txnIndexEmpty" in tree else ""

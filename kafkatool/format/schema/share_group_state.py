@@ -13,7 +13,7 @@ TOPIC = Coordinator(TABLE)
 def decode_text(
     release: Release, offset: int, key: bytes | None, value: bytes | None, redacted: bool
 ) -> tuple[str, str | None]:
-    """3.9 has no such decoder; it gets the text of 4.0, the first that has."""
+    """Return key and value as text; 3.9 has no such decoder and gets the text of 4.0, which has."""
     if release >= Release.V4_1:
         return TOPIC.text(release, offset, key, value)
     return TOPIC.text(

@@ -1,6 +1,6 @@
 """`__transaction_state`: each transactional id's producer, state and partitions.
 
-Up to 4.0 kafka-dump-log had a text of its own for these, not JSON, and ended with an exception on any damage.
+Up to 4.0 kafka-dump-log had its own text for these, not JSON, and ended with an exception on any damage.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _transaction_text(release: Release, value: Tree) -> str:
 
 
 def _scala_set_order(topics: Iterable[Tree]) -> list[Partition]:
-    """The partitions in the order of Scala's mutable hash set, which is what the tool prints."""
+    """Return the partitions in the order of Scala's mutable hash set, which is what the tool prints."""
     size = 16
     members: dict[Partition, int] = {}
     for topic in topics:
@@ -88,7 +88,7 @@ def _scala_set_order(topics: Iterable[Tree]) -> list[Partition]:
         added = dict.fromkeys((name, partition) for partition in cast(list[int], topic["partitionIds"]))
         size = max(size, _table_size(int((len(added) + 1) / 0.75)))
         for partition in added:
-            # A larger set comes as a hash set, which is taken over without a look at the table's load.
+            # A larger set comes as a hash set, which is added without checking the table's load.
             if len(added) <= 4 and len(members) + 1 >= size * 0.75:
                 size *= 2
             members.setdefault(partition, _spread_hash(partition))
@@ -100,7 +100,7 @@ def _table_size(wanted: int) -> int:
 
 
 def _spread_hash(partition: Partition) -> int:
-    """TopicPartition.hashCode, its upper half mixed into the lower, as a signed number."""
+    """Return TopicPartition.hashCode, its upper half mixed into the lower, as a signed number."""
     value = (31 * (31 + partition[1]) + java_hash(partition[0])) & 0xFFFFFFFF
     value ^= value >> 16
     return value - (1 << 32) if value >> 31 else value

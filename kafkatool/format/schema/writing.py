@@ -1,4 +1,4 @@
-"""Trees into bytes, by a layout: the reverse of reading.py, field for field as Kafka's own writers do it."""
+"""Write trees as bytes, by a layout: the reverse of reading.py, field by field as Kafka's writers do it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkatool.format.primitives import write_int8, write_int16, write_int32, wr
 from kafkatool.format.schema.layout import UNKNOWN_TAGS, Layout, Slot, Tree
 from kafkatool.format.uuids import parse_uuid
 
-_STEP = 16 << 10  # bytes that are claimed at once, at least
+_STEP = 16 << 10  # bytes claimed at once, at least
 # How a number of each kind is packed.
 _CODES = {
     kind: struct.Struct(">" + code).pack
@@ -23,7 +23,7 @@ _CODES = {
 
 
 class Slice(Protocol):
-    """Bytes that stay where they are: only how many they are is written here."""
+    """Bytes that stay where they are: only their number is written here."""
 
     @property
     def size(self) -> int: ...
@@ -33,7 +33,7 @@ Piece = bytes | bytearray | Slice
 
 
 def is_bytes(piece: Piece) -> TypeGuard[bytes | bytearray]:
-    """Whether it lies in memory."""
+    """Return whether the piece lies in memory."""
     return isinstance(piece, (bytes, bytearray))
 
 
@@ -42,17 +42,17 @@ def piece_size(piece: Piece) -> int:
 
 
 Claim = Callable[[int], None]
-"""Told of so many bytes before they are used; it may wait, or raise."""
+"""Called with a number of bytes before they are used; it may wait, or raise."""
 
 _Item = TypeVar("_Item")
 
 
 def claim_nothing(size: int) -> None:
-    """For whoever has memory enough."""
+    """Claim nothing: for callers with memory to spare."""
 
 
 class LazyRows(Generic[_Item]):
-    """An array whose elements are made one by one, while they are written."""
+    """An array whose elements are created one by one while they are written."""
 
     def __init__(self, items: Collection[_Item], make: Callable[[_Item], object]) -> None:
         self._items = items
@@ -66,7 +66,7 @@ class LazyRows(Generic[_Item]):
 
 
 class _FieldOutput:
-    """Bytes that lie together are one piece; slices are handed on as they are."""
+    """Collect adjacent bytes in one piece; pass slices on as they are."""
 
     def __init__(self, front: bytes, claim: Claim) -> None:
         self.held = bytearray(front)
@@ -75,7 +75,7 @@ class _FieldOutput:
         self.limit = 0
 
     def grow(self) -> None:
-        """Claim what the buffer takes, and as much again: it is copied as it grows."""
+        """Claim the buffer's size again: growing copies it."""
         step = max(_STEP, len(self.held))
         self._claim(step)
         self.limit = len(self.held) + step
@@ -89,12 +89,12 @@ class _FieldOutput:
 
 
 def write_struct(layout: Layout, tree: Tree) -> bytes:
-    """Encode; a field that the tree lacks gets its default. Raises FormatError if a value does not fit."""
+    """Encode the tree; missing fields get their defaults. Raises FormatError if a value does not fit."""
     return b"".join(cast(list[bytes], write_pieces(layout, tree)))
 
 
 def write_pieces(layout: Layout, tree: Tree, front: bytes = b"", claim: Claim = claim_nothing) -> list[Piece]:
-    """The same in pieces, behind `front`: a field of kind `records` may be a Slice, handed on as it is."""
+    """Encode in pieces after `front`: a field of kind `records` may be a Slice, passed on as it is."""
     out = _FieldOutput(front, claim)
     try:
         _write(layout, tree, out)
@@ -111,7 +111,7 @@ def _write(layout: Layout, tree: Tree, out: _FieldOutput) -> None:
 
 
 def _write_tags(layout: Layout, tree: Tree) -> bytes:
-    """Tagged fields other than their default, and what was unknown when it was read, by ascending tag."""
+    """Encode, by ascending tag, tagged fields that are not default, and those unknown when read."""
     bodies: list[tuple[int, bytes]] = []
     for tag, slot in layout.tagged.items():
         value = tree.get(slot.name, slot.default)

@@ -1,1 +1,1 @@
-"""Small files of state: checkpoints, snapshots, properties, and marks."""
+"""Read and write small state files: checkpoints, snapshots, properties, and markers."""

@@ -7,7 +7,7 @@
 
     0\\n1\\n7 1200\\n             epoch, start offset           (leader-epoch-checkpoint)
 
-UTF-8. An empty file, and one with a version only, hold no entries. Fields may be parted by any run of white
+UTF-8. An empty file, and one with a version only, hold no entries. Fields are separated by any run of white
 space, and a line may end in some, but not begin with it. The entries come in hash order, not sorted.
 """
 

@@ -1,9 +1,9 @@
-"""`.kafka_cleanshutdown`: this log directory was closed in an orderly way.
+"""`.kafka_cleanshutdown`: this log directory was shut down cleanly.
 
     {"version":0,"brokerEpoch":17}        one line of JSON without a line end, from 3.7 on; empty before
 
-The file's presence is the message. What it holds only lets the controller trust the directory; a broker that
-cannot read it goes on with an unknown epoch, and so does this reader: it never fails.
+Only the file's presence matters. Its content lets the controller trust the directory; a broker that cannot
+read it goes on with an unknown epoch, and so does this reader: it never fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class CleanShutdown(NamedTuple):
 
 
 def read_clean_shutdown(buf: Buffer) -> CleanShutdown:
-    """Decode the marker; what cannot be read is None."""
+    """Decode the marker; fields that cannot be read are None."""
     try:
         value, _end = json.JSONDecoder().raw_decode(bytes(buf).decode("utf-8").lstrip())
     except (ValueError, RecursionError):

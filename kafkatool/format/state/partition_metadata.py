@@ -1,9 +1,9 @@
-"""`partition.metadata`: the topic's id, the only place that keeps it when a directory name was cut short.
+"""`partition.metadata`: the topic's id; needed where a directory name was cut short.
 
     version: 0\\n
     topic_id: AAAAAAAAAAAAAAAAAAAAAQ        22 characters, no line end
 
-A reader takes the text behind the first run of ": ", whatever stands before it, and any version from 0 up.
+A reader takes the text after the first run of ": ", whatever precedes it, and any version from 0 up.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ def write_partition_metadata(metadata: PartitionMetadata) -> bytes:
 
 
 def _value(line: str) -> str:
-    """The second of exactly two fields; anything else is no number and no id."""
+    """Return the second of exactly two fields, else "", which is neither a number nor an id."""
     fields = split_fields(line, _COLON)
     return fields[1] if len(fields) == 2 else ""

@@ -1,4 +1,4 @@
-"""The producer state, `<offset>.snapshot`: every producer's last batch, for all records below that offset.
+"""The producer state, `<offset>.snapshot`: every producer's last batch below that offset.
 
     0         2     6       10
     | version | crc | count | count entries |   big-endian
@@ -71,7 +71,7 @@ class ProducerState(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Sequences run to 2^31-1 and go on at 0."""
+        """First sequence of the last batch; sequences wrap to 0 after 2^31-1."""
         return decrement_sequence(self.last_sequence, self.offset_delta)
 
 
@@ -87,7 +87,7 @@ def computed_crc(buf: Buffer) -> int:
 
 
 def read_entries(buf: Buffer) -> list[ProducerState]:
-    """Decode the entries that the count promises, whatever the version and CRC say."""
+    """Decode as many entries as the count promises, whatever the version and CRC say."""
     count = read_header(buf).entry_count
     if count < 0:
         raise FormatError("producer count", CRC_FROM, expected="0 or more", found=count)

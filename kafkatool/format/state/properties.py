@@ -1,6 +1,6 @@
 """java.util.Properties text: `meta.properties`, `server.properties`.
 
-    # comment                    also !, behind any white space
+    # comment                    also !, after any white space
     key=value                    the first = or : or white space parts them; more white space is skipped
     key = a \\                    a backslash at the end joins the next line, less its leading white space
           b
@@ -30,10 +30,10 @@ from kafkatool.format.uuids import parse_uuid, uuid_text
 
 HIGHEST_META_VERSION = 1
 
-_MAX_LINE = 1 << 20  # whole certificates may stand in one line
+_MAX_LINE = 1 << 20  # a whole certificate may be one line
 _BLANK = " \t\f"
 _LINE = re.compile(r"(?=.)([^\r\n]*)(\r\n|\r|\n|\Z)", re.DOTALL)
-# A key ends at the first separator that no backslash precedes.
+# A key ends at the first separator without a backslash before it.
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -62,7 +62,7 @@ def read_properties(buf: Buffer) -> dict[str, str]:
 
 
 def write_properties(values: Mapping[str, str], comments: Iterable[str] = ()) -> bytes:
-    """Encode in pure ASCII, so that any reader gets the same text back."""
+    """Encode in pure ASCII, so that every reader gets the same text back."""
     lines = [f"#{_escape(comment, is_key=False)}" for comment in comments]
     lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in values.items()]
     return "".join(f"{line}\n" for line in lines).encode("ascii")
@@ -71,7 +71,7 @@ def write_properties(values: Mapping[str, str], comments: Iterable[str] = ()) ->
 def read_meta_properties(buf: Buffer) -> MetaProperties:
     """Decode `meta.properties`; raise FormatError where a broker would refuse it."""
     values = read_properties(buf)
-    # Only the version is trimmed before it is read as a number.
+    # Only the version is trimmed before it is parsed.
     version = parse_int(values.get("version", "0").strip("".join(map(chr, range(33)))))
     if version is None or not 0 <= version <= HIGHEST_META_VERSION:
         raise _bad("version", f"0 to {HIGHEST_META_VERSION}", values["version"])
@@ -118,20 +118,20 @@ def _bad(key: str, expected: str, found: str | None) -> FormatError:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (position, line) with continuation lines joined, comments and blank lines left out."""
+    """Yield (position, line), with continuation lines joined, and without comments and blank lines."""
     joined, start = "", 0
     for natural in _LINE.finditer(text):
         if natural.end() - natural.start() > _MAX_LINE:
             found = f"{natural.end() - natural.start()} characters"
             raise FormatError("line", natural.start(), expected=f"at most {_MAX_LINE}", found=found)
         line = natural[1].lstrip(_BLANK)
-        # As long as nothing was gathered, a continuation line is read like a first one.
+        # Until something was joined, a continuation line is read like a first one.
         if not joined and (not line or line[0] in "#!"):
             continue
         start = start if joined else natural.start()
         goes_on = _ends_in_backslash(line)
         joined += line[:-1] if goes_on else line
-        # A lone backslash before the end of the text makes a line even of nothing; so does Java.
+        # A lone backslash before the end of the text gives an empty line, as in Java.
         if not goes_on or (natural.end() == len(text) and natural[2] != "\r\n"):
             yield start, joined
             joined = ""
@@ -155,7 +155,7 @@ def _unescape(text: str, at: int) -> str:
             raise FormatError("property", at, expected="\\u and four hexadecimal digits", found=repr(text))
         return _ESCAPED.get(code, code)
 
-    # Two escapes may be the halves of one character; a half alone is nothing that can be printed.
+    # Two escapes may be the halves of one character; a lone half cannot be printed.
     return _ESCAPE.sub(replace, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

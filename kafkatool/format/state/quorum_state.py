@@ -1,4 +1,4 @@
-"""`quorum-state` of `__cluster_metadata-0`: what this node knows of the controllers' election.
+"""`quorum-state` of `__cluster_metadata-0`: what this node knows about controller elections.
 
     {"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
@@ -6,8 +6,8 @@
                     [{"voterId":1}]; no votedDirectoryId
     -1              none, for every id
 
-Only the first JSON value of the first line is read, and fields that a version does not know are passed over.
-A data_version that is no number counts as 0, and of a large one only the lowest 16 bits count.
+Only the first JSON value of the first line is read, and fields unknown to a version are ignored. A
+data_version that is not a number counts as 0, and of a large one only the lowest 16 bits count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class QuorumState(NamedTuple):
 
 
 def read_quorum_state(buf: Buffer) -> QuorumState:
-    """Decode the file; raise FormatError where it is no JSON object with the fields its version needs."""
+    """Decode the file; raise FormatError unless it is a JSON object with the fields its version needs."""
     try:
         line = next(utf8_lines(buf, "quorum-state"), (0, ""))[1]
         value, _end = json.JSONDecoder().raw_decode(line.lstrip())
@@ -103,7 +103,7 @@ def _directory_id(value: dict[str, Any]) -> str:
 
 
 def _of_version_0(value: dict[str, Any]) -> tuple[int, ...] | None:
-    """The voters; the two fields that mean nothing must be there all the same."""
+    """Return the voters; the two unused fields must be present all the same."""
     _text(value, "clusterId")
     _int(value, "appliedOffset", LONG_MIN, LONG_MAX)
     return _voters(value)

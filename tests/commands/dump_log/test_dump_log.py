@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import snappy
 
-from kafkatool.commands.rows.batches import BATCH_KEYS, DAMAGE_KEYS
+from kafkatool.commands.rows.batches import BATCH, DAMAGE
 from kafkatool.format.batch import HEADER_SIZE, Codec, NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.checksum import crc32c
@@ -46,7 +46,7 @@ def offsets(*arguments: object) -> list[int]:
 
 def test_a_batch_row_has_every_promised_key_in_order(partition: Path) -> None:
     first, *_ = rows(partition)
-    assert list(first) == ["kind", *BATCH_KEYS]
+    assert list(first) == ["kind", *BATCH.keys]
     assert (first["topic"], first["partition"], first["segment"]) == ("orders", 3, 0)
     assert (first["base_offset"], first["last_offset"], first["is_valid"]) == (0, 2, True)
 
@@ -142,7 +142,7 @@ def test_damage_is_a_row_in_its_place_and_the_walk_goes_on(tmp_path: Path) -> No
     path = damaged(tmp_path)
     found = rows(path)
     assert [row["kind"] for row in found] == [*["batch"] * 3, "damage", *["batch"] * 3, "damage"]
-    assert list(found[3]) == ["kind", *DAMAGE_KEYS]
+    assert list(found[3]) == ["kind", *DAMAGE.keys]
     assert (found[3]["class"], found[3]["first_offset"], found[3]["next_good_offset"]) == ("bad_crc", 6, 9)
     assert found[-1]["class"] == "torn_tail"
 

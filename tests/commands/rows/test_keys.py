@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.commands.records.reading import VISIBLE_KEYS
-from kafkatool.commands.rows.batches import BATCH_KEYS, DAMAGE_KEYS, RECORD_KEYS
-from kafkatool.commands.rows.findings import FINDING_KEYS
 from kafkatool.commands.rows.keys import ROW_KINDS
-from kafkatool.commands.rows.side_files import SIDE_KEYS
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
@@ -117,16 +113,6 @@ def test_times_are_whole_milliseconds(rows: list[Row]) -> None:
     for row in rows:
         for key, value in row.items():
             assert not key.endswith("_ms") or value is None or isinstance(value, int), key
-
-
-def test_the_key_lists_of_csv_are_those_of_the_manual() -> None:
-    assert tuple(ROW_KINDS["batch"].keys) == BATCH_KEYS
-    assert tuple(ROW_KINDS["record"].keys) == RECORD_KEYS + VISIBLE_KEYS
-    assert tuple(ROW_KINDS["damage"].keys) == DAMAGE_KEYS
-    assert tuple(ROW_KINDS["finding"].keys) == FINDING_KEYS
-    for name, keys in SIDE_KEYS.items():
-        own = {key: None for key in ("file", "topic", "partition") if key in ROW_KINDS[name].keys}
-        assert tuple(dict.fromkeys((*own, *keys))) == tuple(own | dict.fromkeys(ROW_KINDS[name].keys)), name
 
 
 def test_the_manual_names_every_class_severity_and_codec() -> None:

@@ -22,6 +22,7 @@ from kafkatool.errors import Refused
 from kafkatool.format.batch import Codec
 from kafkatool.format.state.checkpoint import read_offset_checkpoint
 from tests.engine.compaction_logs import ROOM, TIME, CleanLog, read_batches
+from tests.engine.crash_disk import CrashDisk, every_crash
 from tests.engine.swap_crashes import crashed_swaps, offsets_found
 from tests.logs import GUEST
 
@@ -69,6 +70,50 @@ def test_a_copy_does_not_overwrite_anything(tmp_path: Path) -> None:
     (tmp_path / "work" / "t-0").mkdir()
     with pytest.raises(Refused):
         write_partition(done, str(log.directory), str(tmp_path / "work" / "t-0"), Disk(), GUEST)
+
+
+@pytest.mark.parametrize("checkpoint", [0, 8], ids=["cleaned", "nothing to clean"])
+def test_a_power_cut_leaves_a_whole_copy_or_none(tmp_path: Path, checkpoint: int) -> None:
+    log = partition_at(tmp_path / "logs")
+
+    def work(disk: CrashDisk) -> None:
+        how = Cleaning(log.config, NOW, ROOM, GUEST)
+        done = compact(log.read(NOW), checkpoint, how, PassWork(disk, disk.root, "t-0"), 1)
+        write_partition(done, str(log.directory), f"{disk.root}/t-0", disk, GUEST)
+
+    def copy_in(directory: Path) -> dict[str, tuple[bytes, int]]:
+        paths = (directory / "t-0").glob("*")
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns // 10**6) for path in paths}
+
+    (tmp_path / "whole").mkdir()
+    work(CrashDisk(tmp_path / "whole"))
+    expected = copy_in(tmp_path / "whole")
+    assert ".log" in {Path(name).suffix for name in expected}
+    for crash in every_crash(tmp_path / "crash", lambda root: None, work):
+        found, where = copy_in(crash.left), (crash.way, crash.operations[-1])
+        assert with_its_times(found) in (with_its_times(expected), {}), where
+        assert bool(found) or not crash.done, where
+
+
+def with_its_times(copy: dict[str, tuple[bytes, int]]) -> dict[str, bytes | tuple[bytes, int]]:
+    """The times of logs, by which brokers delete, count; the cleaner gives those of an index no meaning."""
+    return {name: one if name.endswith(".log") else one[0] for name, one in copy.items()}
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = partition_at(tmp_path / "logs")
+    (tmp_path / "work").mkdir()
+    how = Cleaning(log.config, NOW, ROOM, GUEST)
+    done = compact(log.read(NOW), 8, how, PassWork(Disk(), str(tmp_path / "work"), "t-0"), 1)
+    assert done.passes == []
+
+    def is_full(self: Disk, source: str, target: str) -> None:
+        raise OSError(28, "No space left on device", target)
+
+    monkeypatch.setattr(Disk, "rename", is_full)
+    with pytest.raises(OSError, match="No space left"):
+        write_partition(done, str(log.directory), str(tmp_path / "work" / "t-0"), Disk(), GUEST)
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_passes_go_on_until_nothing_is_left(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.files.disk import Disk, Files, replace_file, write_file
-from tests.engine.crash_disk import CrashDisk, PowerCut, every_way, everything, nothing
+from kafkatool.engine.files.disk import Disk, Files
+from kafkatool.engine.files.whole_files import write_file
+from tests.engine.crash_disk import CrashDisk, PowerCut, everything, nothing
 
 
 def make(tmp_path: Path, **options: int | str) -> CrashDisk:
@@ -73,36 +73,6 @@ def test_a_new_directory_is_a_name_in_its_parent(tmp_path: Path) -> None:
     assert list(disk.survivors(tmp_path / "lost", keep=nothing).iterdir()) == []
     disk.sync_directory(disk.root)
     assert (disk.survivors(tmp_path / "safe", keep=nothing) / "d" / "a").read_bytes() == b"x"
-
-
-def replaced_or_not(tmp_path: Path, without: str | None = None) -> set[str]:
-    """Replace a file, lose power at every operation, and return the sync sites; raise on a mixture."""
-    number, sites = 0, set[str]()
-    while True:
-        root = tmp_path / f"{without}-{number}"
-        root.mkdir(parents=True)
-        (root / "a").write_bytes(b"old")
-        disk = CrashDisk(root, stop_at=number, without=without)
-        done = False
-        with suppress(PowerCut):
-            replace_file(disk, str(root / "a"), b"new!")
-            done = True
-        for way, keep, tear in every_way(number):
-            left = disk.survivors(tmp_path / f"{without}-{number}-{way}", keep=keep, tear=tear)
-            content = (left / "a").read_bytes()
-            assert content == b"new!" if done else content in (b"old", b"new!"), (way, disk.operations)
-        sites |= disk.sync_sites
-        if done:
-            return sites
-        number += 1
-
-
-def test_a_replaced_file_is_the_old_or_the_new_one_and_needs_each_of_its_syncs(tmp_path: Path) -> None:
-    sites = replaced_or_not(tmp_path)
-    assert len(sites) == 2
-    for site in sites:
-        with pytest.raises(AssertionError):
-            replaced_or_not(tmp_path / "without", without=site)
 
 
 def test_syncs_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

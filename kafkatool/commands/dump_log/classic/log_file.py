@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from kafkatool.commands.dump_log.classic.decoding import Decode
 from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.dump_log.classic.reports import Reports
-from kafkatool.commands.rows.batches import bad_records
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format import batch_text

@@ -5,34 +5,46 @@ The rows themselves are made by the commands, in modules called `..._rows`; a te
 
 from __future__ import annotations
 
+from types import ModuleType
+
+from kafkatool.commands.rows import batches, diagnosis, findings, listing, plans, side_files
 from kafkatool.commands.rows.keys import (
     bench,
     cache_map,
     compact,
-    doctor,
-    dump_log,
     lookup,
-    ls,
     pipeline,
-    plan,
     report,
     retention,
     serve,
-    side_files,
     stats,
-    verify,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
+from kafkatool.commands.rows.row_table import RowTable
+
+
+def tables_of(module: ModuleType) -> dict[str, RowKind]:
+    tables = [one for one in vars(module).values() if isinstance(one, RowTable)]
+    return {
+        table.kind: RowKind(
+            table.command,
+            table.meaning,
+            {field.key: field.meaning for field in table.fields},
+            frozenset(field.key for field in table.fields if field.optional),
+        )
+        for table in tables
+    }
+
 
 ROW_KINDS: dict[str, RowKind] = {
-    **dump_log.ROW_KINDS,
-    **side_files.ROW_KINDS,
-    **ls.ROW_KINDS,
+    **tables_of(batches),
+    **tables_of(side_files),
+    **tables_of(listing),
     **stats.ROW_KINDS,
-    **verify.ROW_KINDS,
-    **doctor.ROW_KINDS,
+    **tables_of(findings),
+    **tables_of(diagnosis),
     **lookup.ROW_KINDS,
-    **plan.ROW_KINDS,
+    **tables_of(plans),
     **retention.ROW_KINDS,
     **compact.ROW_KINDS,
     **cache_map.ROW_KINDS,

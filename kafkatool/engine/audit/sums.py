@@ -1,4 +1,4 @@
-"""What an audit knows of one log: the facts of `verify`, and sums of its batches."""
+"""What the batches of one log come to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from kafkatool.engine.verify.log_facts import LogFacts
+from kafkatool.engine.batches.observers import Observer
 from kafkatool.format.batch import CODEC_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkatool.format.columns import BatchColumns
 
@@ -15,7 +15,7 @@ CODECS, MAGICS = 8, 3
 
 
 @dataclass(slots=True)
-class Sums:
+class Sums(Observer):
     """What batches come to."""
 
     codec_bytes: list[int] = field(default_factory=lambda: [0] * CODECS)
@@ -26,13 +26,13 @@ class Sums:
     min_timestamp_ms: int | None = None
     max_timestamp_ms: int | None = None
 
-    def add(self, columns: BatchColumns) -> None:
+    def take(self, columns: BatchColumns) -> None:
         codecs = np.bincount(columns.attributes & CODEC_MASK, weights=columns.size, minlength=CODECS)
         magics = np.bincount(columns.magic, minlength=MAGICS)
         is_control = (columns.attributes & CONTROL_MASK) != 0
         is_single = (columns.records_count == 1) & ~is_control
         times = columns.max_timestamp[~is_control & (columns.max_timestamp >= 0)]
-        self.join(
+        self.merge(
             Sums(
                 codecs.astype(np.int64).tolist(),
                 magics.tolist(),
@@ -44,22 +44,13 @@ class Sums:
             )
         )
 
-    def join(self, other: Self | Sums) -> None:
-        self.codec_bytes = [a + b for a, b in zip(self.codec_bytes, other.codec_bytes, strict=True)]
-        self.magic_batches = [a + b for a, b in zip(self.magic_batches, other.magic_batches, strict=True)]
-        self.single_record_batches += other.single_record_batches
-        self.control_batches += other.control_batches
-        self.transactional_batches += other.transactional_batches
-        known = [one for one in (self.min_timestamp_ms, other.min_timestamp_ms) if one is not None]
+    def merge(self, behind: Self | Sums) -> None:
+        self.codec_bytes = [a + b for a, b in zip(self.codec_bytes, behind.codec_bytes, strict=True)]
+        self.magic_batches = [a + b for a, b in zip(self.magic_batches, behind.magic_batches, strict=True)]
+        self.single_record_batches += behind.single_record_batches
+        self.control_batches += behind.control_batches
+        self.transactional_batches += behind.transactional_batches
+        known = [one for one in (self.min_timestamp_ms, behind.min_timestamp_ms) if one is not None]
         self.min_timestamp_ms = min(known, default=None)
-        known = [one for one in (self.max_timestamp_ms, other.max_timestamp_ms) if one is not None]
+        known = [one for one in (self.max_timestamp_ms, behind.max_timestamp_ms) if one is not None]
         self.max_timestamp_ms = max(known, default=None)
-
-
-@dataclass(slots=True)
-class AuditFacts(LogFacts):
-    """The facts of `verify`, and what an audit adds."""
-
-    sums: Sums = field(default_factory=Sums)
-    parts: list[str] = field(default_factory=list)
-    """Names of the files with its batches."""

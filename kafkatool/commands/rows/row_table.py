@@ -1,0 +1,52 @@
+"""A kind of row, declared once: NDJSON, columns, the manual and the JSON schema are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafkatool.commands.screen.table import Column, Look
+from kafkatool.engine.batches.row_fields import RowField
+
+_LOOKS = dict.fromkeys(("int16", "int32", "int64", "real"), Look.number) | {
+    "size": Look.size,
+    "time_ms": Look.time,
+}
+
+
+class RowTable:
+    """The fields of one kind of row, in the order of NDJSON."""
+
+    def __init__(self, kind: str, command: str, meaning: str, *fields: RowField) -> None:
+        """`command`: the one that writes such rows, or the first of them."""
+        self.kind = kind
+        self.command = command
+        self.meaning = meaning
+        self.fields = fields
+        self.keys = tuple(field.key for field in fields)
+        self._getters = [(field.key, field.getter, field.optional) for field in fields]
+
+    def row(self, subject: object = None, /, **given: object) -> dict[str, Any]:
+        """The row of a subject; what is given is not asked of it, and null without one.
+
+        Optional keys are there only if given.
+        """
+        row: dict[str, Any] = {"kind": self.kind}
+        for key, get, is_optional in self._getters:
+            if key in given:
+                row[key] = given[key]
+            elif not is_optional:
+                row[key] = None if subject is None else get(subject)
+        return row
+
+    def columns(self, **titles: str) -> tuple[Column, ...]:
+        """The columns of a table of such rows; other keys are texts that only tables have."""
+        types = {field.key: field.type for field in self.fields}
+        return tuple(
+            Column(key, title, _LOOKS.get(types.get(key, ""), Look.text)) for key, title in titles.items()
+        )
+
+
+def plain_columns(keys: Iterable[str]) -> tuple[Column, ...]:
+    """The columns of CSV: keys as they are."""
+    return tuple(Column(key, key) for key in keys)

@@ -1,0 +1,98 @@
+"""Walk a stretch of one log, once, for whoever wants to know something of its batches.
+
+for window in walk.windows():       the common case, good batches in order: the caller checks and counts
+    walk.position += ...            them, up to the first thing that is not plainly good
+for item in walk.rest(position):    from there on everything, whatever is wrong with it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, WINDOW, Batch, BatchRun, scan_runs
+from kafkatool.engine.files.source import AnySource
+from kafkatool.engine.jobs.survey import Split
+from kafkatool.format.batch import HEADER_SIZE, read_header
+
+SegmentItem = BatchRun | Batch | Damage
+
+
+class SegmentWalk:
+    """One walk over the batches that begin in a split, from `position` on."""
+
+    def __init__(
+        self,
+        source: AnySource,
+        split: Split,
+        *,
+        is_active: bool = False,
+        max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
+    ) -> None:
+        self.source = source
+        self.position = split.start
+        self.size = source.size_hint or 0
+        self.end = min(split.end, self.size)
+        self._is_active = is_active
+        self.max_batch_size = max_batch_size
+
+    @property
+    def unreadable_blocks(self) -> int:
+        return sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
+
+    def windows(self) -> Iterator[bytes]:
+        """The bytes at `position`, for as long as the caller moves it on or a larger window may help."""
+        want = WINDOW
+        while want and self.position < self.end:
+            before = self.position
+            window = self.source.read(before, want)
+            yield window
+            want = WINDOW if self.position > before else self._larger(window, want)
+
+    def _larger(self, window: bytes, want: int) -> int:
+        """The size of a window that holds the batch at `position`, as this one does not; 0 if none may."""
+        size = read_header(window).size if len(window) >= HEADER_SIZE else 0
+        return size if want < size <= min(self.size - self.position, self.max_batch_size) else 0
+
+    def rest(self, start: int, *, skip: bool = False) -> Iterator[SegmentItem]:
+        """Everything from `start` to the end of the split; with `skip` what lies behind the good batch there.
+
+        From that batch the scan takes where it is.
+        """
+        for item in scan_runs(self.source, start, max_batch_size=self.max_batch_size):
+            if item.position >= self.end:
+                return
+            if isinstance(item, Damage):
+                yield self._judged(item)
+            elif isinstance(item, BatchRun):
+                run = (item.after_first() if skip else item).before(self.end)
+                if run.batch_count:
+                    yield run
+            elif not skip:
+                yield item
+            skip = False
+
+    def _judged(self, damage: Damage) -> Damage:
+        """The same damage, or a note where it is the end of a log that is in use."""
+        damage = in_flight(damage, self.source)
+        is_rest = damage.kind is FindingClass.ZERO_FILLED and damage.end_position == self.size
+        if not (is_rest and self._is_active):
+            return damage
+        return replace(damage, severity=Severity.NOTE, message="the preallocated rest of the active segment")
+
+
+def in_place(items: Iterable[SegmentItem]) -> Iterator[SegmentItem]:
+    """Without batches that nobody counts: broken ones, and those that are intact and do not belong there."""
+    held: Batch | None = None
+    for item in items:
+        if held is not None and not (isinstance(item, Damage) and item.position == held.position):
+            yield held
+        held = None
+        if not isinstance(item, Batch):
+            yield item
+        elif item.is_valid:
+            held = item
+    if held is not None:
+        yield held

@@ -1,0 +1,136 @@
+"""Records of partitions, one by one or as Arrow, read again from the disk each time they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kafkatool.engine.batches.range_columns import records_in
+from kafkatool.engine.batches.records import bad_records
+from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.records.fates import TransactionFate
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, UnreadPiece, records_of
+from kafkatool.engine.records.visibility import VisibilityRule
+from kafkatool.format.legacy import LegacyHeader
+from kafkatool.format.record import Record
+from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime, log
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FATES = tuple(fate.label for fate in TransactionFate)
+
+
+class ConsumerRecord(NamedTuple):
+    """One record. What formats before magic 2 do not know is None."""
+
+    topic: str | None
+    partition: int | None
+    offset: int
+    timestamp: datetime | None
+    """In UTC; None where there is none, or none that a datetime can hold."""
+    timestamp_ms: int
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes, bytes | None], ...]
+    sequence: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    partition_leader_epoch: int | None
+    batch_position: int
+    is_control: bool
+    txn: str
+    """none, committed, aborted, open, or unknown where damage may hold the end of its transaction."""
+    above_high_watermark: bool
+    below_log_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """Records of some partitions: iterate, or hand the query to whatever reads Arrow streams."""
+
+    plan: ReadPlan
+    committed: bool
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        for named, piece, rows in self._pieces():
+            for row, batch, record in records_of(piece, rows):
+                yield _consumer_record(named, piece, row, batch, record)
+
+    def to_arrow(self) -> Any:
+        """All of them as a pyarrow.Table, in memory."""
+        return self._reader().read_all()
+
+    def to_pandas(self) -> Any:
+        """All of them as a pandas.DataFrame, in memory."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export a stream that reads the disk as it is consumed."""
+        return self._reader().__arrow_c_stream__(requested_schema)
+
+    def _reader(self) -> Any:
+        from kafkatool.library.arrow_stream import record_reader
+
+        return record_reader([named.topic for named in self.plan.subjects], self._pieces())
+
+    def _pieces(self) -> Iterator[tuple[NamedSubject, RecordPiece, NDArray[np.int64]]]:
+        """Pieces with the rows of them that are meant; each good only until the next is asked for."""
+        plan, unknown = self.plan, 0
+        for named in plan.subjects:
+            stream = RecordStream(
+                named.subject, plan.guest, wanted=plan.wanted, say=log.info, warn=log.warning, fail=plan.lost
+            )
+            for piece in stream.pieces():
+                if isinstance(piece, UnreadPiece):
+                    self._met(piece)
+                    continue
+                takes = records_in(plan.wanted, piece.columns.offset, piece.columns.timestamp_ms)
+                if self.committed:
+                    unknown += int(np.count_nonzero(takes & (piece.judged.rule == VisibilityRule.UNKNOWN)))
+                    takes &= piece.judged.rule == VisibilityRule.SHOWN
+                if takes.any():
+                    yield named, piece, np.flatnonzero(takes)
+        if unknown:
+            plan.lost(f"{unknown} records are left out: damage may hold the end of their transactions")
+
+    def _met(self, bad: UnreadPiece) -> None:
+        damage = bad.damage
+        if damage is None:
+            assert bad.batch is not None
+            assert bad.error is not None
+            damage = bad_records(bad.batch, bad.error)
+        self.plan.met(bad.log.path, damage)
+
+
+def _consumer_record(
+    named: NamedSubject, piece: RecordPiece, row: int, batch: Batch, record: Record
+) -> ConsumerRecord:
+    header, judged = batch.header, piece.judged
+    number = int(piece.columns.batch[row])
+    is_legacy = isinstance(header, LegacyHeader)
+    return ConsumerRecord(
+        named.topic,
+        named.partition,
+        record.offset,
+        as_datetime(record.timestamp_ms),
+        record.timestamp_ms,
+        header.timestamp_type.value,
+        record.key,
+        record.value,
+        tuple(record.headers),
+        None if is_legacy else record.sequence,
+        None if is_legacy else header.producer_id,
+        None if is_legacy else header.producer_epoch,
+        None if is_legacy else header.partition_leader_epoch,
+        batch.position,
+        bool(judged.is_control[number]),
+        _FATES[judged.fate[number]],
+        bool(judged.above_high_watermark[row]),
+        bool(judged.below_log_start[row]),
+    )
