@@ -71,16 +71,16 @@ def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
 
 
 SCRATCH = {
-    "cli.py": "opens /dev/null",
+    "engine/compaction/partition_run.py": "passes that are only counted write to a temporary directory",
     "commands/dump_log/classic/pairs.py": "spills to a temporary file without a name",
     "engine/bench/append.py": "measures what the disk does below `Files`",
     "engine/bench/read.py": "hands a parameter to OpenSSL in a temporary file",
-    "engine/compaction/partition_run.py": "passes that are only counted write to a temporary directory",
     "engine/plan/work_directory.py": "is removed with all that is in it at the end of the run",
     "spark/packing.py": "the package for executors, in the directory of the session",
     "spark/plan_files.py": "the plans of one query, in a temporary directory",
     "spark/queries.py": "where the plans of one query are",
     "spark/session.py": "the directory of a session, and the log of its JVM",
+    "cli.py": "opens /dev/null",
 }
 """Modules outside of `engine/files` that make files for themselves, which no run finds again."""
 CHANGING = {

@@ -123,6 +123,10 @@ class CrashDisk:
 
     # --- the Files interface ------------------------------------------------------------------------
 
+    def __deepcopy__(self, _memo: object) -> CrashDisk:
+        """There is one disk, however often what writes to it is copied."""
+        return self
+
     def stat(self, path: str) -> os.stat_result:
         return self._disk.stat(path)
 

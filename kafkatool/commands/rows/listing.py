@@ -341,7 +341,7 @@ def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
 
 def partition_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
-        extent, files = partition_extent(place.partition, guest), place.partition.files
+        extent, files = partition_extent(place.partition, guest), list(place.partition.files)
         given = values(_EXTENT, extent) | _weight(files) | {"leftover_allocated": _leftovers(files)}
         yield {**PARTITIONS.row(place, **given), "unread": int(not extent.could_be_read)}
 

@@ -27,7 +27,7 @@ NOW_MS = START_MS + 3_600_000
 
 def collect(lake: Path, data: Path, files: Files) -> None:
     """Run an audit that keeps no run but its own."""
-    settings = BrokerOptions().settings([str(data)])
+    settings = BrokerOptions().settings([str(data)], [])
     request = RunRequest(
         (f"a={data}",),
         str(lake),
