@@ -67,16 +67,13 @@ def lookup(
     *,
     offset: Annotated[
         int | None,
-        typer.Option(
-            "--offset", metavar="N", min=0, max=LONG_MAX, show_default=False, help="Find this offset."
-        ),
+        typer.Option("--offset", metavar="N", min=0, max=LONG_MAX, help="Find this offset."),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="TIME",
-            show_default=False,
             help="Find the first record at or after this time: epoch ms, @EPOCH_MS, ISO 8601, now-2h.",
         ),
     ] = None,

@@ -76,7 +76,6 @@ def recover(
         typer.Option(
             "--keep-after-damage",
             metavar="DIR",
-            show_default=False,
             help="Copy the good batches after the damage into this new directory. It is for reading, not a "
             "replica.",
         ),
@@ -323,9 +322,8 @@ def _row(
     fmt: Format,
     replicas: Replicas | None = None,
 ) -> Row:
-    from kafkatool.commands.rows.findings import REPLICAS
     from kafkatool.commands.rows.plans import RECOVERIES, topic_in
-    from kafkatool.engine.batches.row_fields import values
+    from kafkatool.engine.batches.row_fields import REPLICAS, values
 
     where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
     row = RECOVERIES.row(**where, what=what, message=message)

@@ -129,15 +129,12 @@ class KafkaOptions:
         typer.Option(
             "--key-decoder-class",
             metavar="CLASS",
-            show_default=False,
             help="Kafka's String, Integer, Long or Default decoder.",
         ),
     ] = None
     value_decoder_class: Annotated[
         str | None,
-        typer.Option(
-            "--value-decoder-class", metavar="CLASS", show_default=False, help="The same for values."
-        ),
+        typer.Option("--value-decoder-class", metavar="CLASS", help="The same for values."),
     ] = None
     max_batch_size: Annotated[
         str,
@@ -196,7 +193,7 @@ def dump_log(
     *,
     files: Annotated[
         str | None,
-        typer.Option("--files", metavar="A,B,...", show_default=False, help="Comma-separated files."),
+        typer.Option("--files", metavar="A,B,...", help="Comma-separated files."),
     ] = None,
     fmt: Annotated[
         DumpFormat, typer.Option("--format", help="Output format; kafka is the text of kafka-dump-log.")

@@ -45,7 +45,6 @@ class RootOptions(PathOptions):
         list[str] | None,
         typer.Argument(
             metavar="ROOT...",
-            show_default=False,
             help="A log directory, server.properties, a quoted glob, or what `pipeline collect` wrote; "
             "LABEL=ROOT names it in the tables.",
         ),
@@ -65,7 +64,6 @@ class AuditOptions(RecheckOptions):
             "--at",
             "--now",
             metavar="TIME",
-            show_default=False,
             help="Judge retention and compaction as of this time. By default now.",
         ),
     ] = None

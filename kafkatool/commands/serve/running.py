@@ -15,7 +15,7 @@ from kafkatool.commands.serve.options import parse_address
 from kafkatool.engine.directory.selection import find_partitions
 from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Account
 from kafkatool.engine.serve.catalog import Catalog, CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed, Offsets, read_consumer_offsets
@@ -35,7 +35,7 @@ _OPENING_SECONDS = 2.0
 _DEFAULT_NODE = 1
 
 
-class Session:
+class Session(ServerReporter):
     """One run of `kafkatool serve`."""
 
     def __init__(
@@ -72,9 +72,9 @@ class Session:
             budget=budget,
             follows=how.follows,
             has_sasl=bool(settings.authentication.mechanisms),
-            say=self._say,
+            reporter=self,
         )
-        self._server = Server(settings, answers, self._say, speak.detail)
+        self._server = Server(settings, answers, self)
 
     def run(self) -> None:
         """Returns when it was told to stop, and everything is closed."""
@@ -146,11 +146,14 @@ class Session:
 
     # --- talk -----------------------------------------------------------------------------------------
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         """In the place of the status line, which comes back below it."""
         if self._shows_status:
             sys.stderr.write("\r\033[K")
         self._speak.warn(message)
+
+    def detail(self, message: str) -> None:
+        self._speak.detail(message)
 
     def _warn(self) -> None:
         for remark in self._network.remarks():

@@ -216,7 +216,13 @@ class Statistics:
             left -= log.size
             seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
             job = StatsJob(
-                request.now_ms, request.deep, seed, number, log.is_active, guest, wanted=self.wanted
+                request.now_ms,
+                request.deep,
+                seed,
+                number,
+                self.wanted,
+                is_active=log.is_active,
+                guest=guest,
             )
             start = self._start(log)
             advance(start)
