@@ -270,6 +270,7 @@ def _groups(
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
     from kafkatool.engine.directory.log_groups import log_groups
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.directory.targets import FileTarget
 
     outcome.named.update(listed)
@@ -288,5 +289,5 @@ def _groups(
     for problem in expansion.problems:
         fail(problem)
     outcome.named.update(target.path for target in expansion.targets)
-    for target in expansion.targets:
-        yield from log_groups(target, request.chosen.wanted, fail)
+    selection = Selection(expansion.targets, request.classic.guest)
+    yield from log_groups(selection, request.chosen.wanted, fail)

@@ -213,6 +213,18 @@ class PathOptions:
                 raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
         return expansion
 
+    def segment_files(self) -> Expansion:
+        """What was named, for those who want files of a segment by their names. Raises UsageError."""
+        from kafkatool.engine.directory.named_file import SEGMENT_FILES
+        from kafkatool.engine.directory.targets import FileTarget
+        from kafkatool.format.kinds import PRODUCER_SNAPSHOT
+
+        expansion = self.expand(readable=(*SEGMENT_FILES, PRODUCER_SNAPSHOT))
+        for target in expansion.targets:
+            if isinstance(target, FileTarget) and target.read_as is not None:
+                raise UsageError(f"{target.path}: not a file of a segment by its name: a broker ignores it")
+        return expansion
+
     def written(self) -> list[str]:
         """The names as they were written, for those who label them. Raises UsageError where there is none."""
         from kafkatool.engine.directory.targets import named_paths

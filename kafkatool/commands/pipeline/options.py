@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import FoundPartitions, Home
+    from kafkatool.engine.directory.selection import Home, Selection
     from kafkatool.engine.files.source import Guest
 
 RUN_COLUMNS = (
@@ -95,7 +95,7 @@ class AuditOptions(RecheckOptions):
         )
         return PipelineRun(request)
 
-    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, FoundPartitions], Sources]:
+    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Selection], Sources]:
         from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)

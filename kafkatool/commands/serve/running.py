@@ -12,8 +12,6 @@ from kafkatool.commands.screen.table import Ndjson
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, human_size, stdout, takes_escapes
 from kafkatool.commands.serve.options import parse_address
-from kafkatool.engine.directory.selection import find_partitions
-from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget
 from kafkatool.engine.files.lock import broker_is_alive
 from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Account
@@ -26,7 +24,7 @@ from kafkatool.errors import KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.commands.serve.options import NetworkOptions
-    from kafkatool.engine.directory.selection import FoundPartitions
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.traffic import Totals
 
@@ -44,7 +42,7 @@ class Session(ServerReporter):
         network: NetworkOptions,
         choice: CatalogChoice,
         how: Serving,
-        found: FoundPartitions,
+        found: Selection,
         catalog: Catalog,
         guest: Guest,
         speak: Talk,
@@ -110,22 +108,10 @@ class Session(ServerReporter):
             if time.monotonic() - self._listed_at >= _LIST_AGAIN_SECONDS:
                 self._listed_at = time.monotonic()
                 try:
-                    self._catalog = make_catalog(self._list(), self._choice, self._how, self._catalog)
+                    self._catalog = make_catalog(self._found.anew(), self._choice, self._how, self._catalog)
                 except KafkatoolError as error:
                     self._speak.detail(str(error))
         return self._catalog
-
-    def _list(self) -> FoundPartitions:
-        targets = [
-            target
-            for home in self._found.homes
-            for target in (
-                [LogDirTarget(home.path)]
-                if home.is_whole
-                else [PartitionTarget(one.partition.path) for one in home.partitions]
-            )
-        ]
-        return find_partitions(targets, self._guest)
 
     def _identity(self) -> Identity:
         metas = [home.log_dir.meta for home in self._found.homes if home.log_dir.meta is not None]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
@@ -42,7 +42,7 @@ def running(
     """Its port, and what it says."""
     guest, said = Guest(), list[str]()
     catalog = make_catalog(
-        find_partitions(expand([str(directory)]).targets, guest), CatalogChoice(), Serving(guest)
+        Selection(expand([str(directory)]).targets, guest), CatalogChoice(), Serving(guest)
     )
     answers = Answers(lambda: catalog, Identity("test", 1), Committed())
     settings = Settings(Address("127.0.0.1", 0), limits=limits, uses_sendfile=uses_sendfile)

@@ -17,10 +17,10 @@ _INTRO = """\
 What each release of Kafka changed in the messages that kafkatool reads or sends, according to Kafka's jars.
 `make schemas` writes this page; do not edit it.
 
-Fields are written as in kafkatool's tables: `v4+` from that version of the message on, `tag 0` a tagged field,
-`?` may be null, `= -1` the default value; `Voter.voterId` is a field of the struct `Voter`. Fields that
-disappeared together with the versions that had them are not listed. All versions of requests and responses are
-compared, though `kafkatool serve` speaks only older ones.
+Fields are written as in kafkatool's tables: `v4+` from that version of the message on, `tag 0` a tagged
+field, `?` may be null, `= -1` the default value; `Voter.voterId` is a field of the struct `Voter`. Fields
+that disappeared together with the versions that had them are not listed. All versions of requests and
+responses are compared, though `kafkatool serve` speaks only older ones.
 """
 _NEXT = """\
 Only the clients of this release are published; changes of the records of internal topics are not known yet.
