@@ -115,7 +115,7 @@ class _RebuildRun:
 
     def find(self, where: PathOptions) -> list[Home]:
         from kafkatool.engine.directory.named_file import SEGMENT_FILES
-        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.selection import Selection
         from kafkatool.engine.directory.targets import FileTarget
         from kafkatool.format.kinds import PRODUCER_SNAPSHOT
 
@@ -123,7 +123,7 @@ class _RebuildRun:
         for target in expansion.targets:
             if isinstance(target, FileTarget) and target.read_as is not None:
                 raise UsageError(f"{target.path}: not a file of a segment by its name: a broker ignores it")
-        found = find_partitions(expansion.targets, self._guest)
+        found = Selection(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.problems]:
             self._talk.warn(problem)
             self.exit_code = ExitCode.FAILED

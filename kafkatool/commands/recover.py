@@ -76,7 +76,6 @@ def recover(
         typer.Option(
             "--keep-after-damage",
             metavar="DIR",
-            show_default=False,
             help="Copy the good batches after the damage into this new directory. It is for reading, not a "
             "replica.",
         ),
@@ -141,10 +140,10 @@ class _RecoverRun:
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.cluster.broker_dirs import configured_brokers
-        from kafkatool.engine.directory.selection import find_partitions
+        from kafkatool.engine.directory.selection import Selection
 
         expansion = where.directories()
-        found = find_partitions(expansion.targets, self._guest)
+        found = Selection(expansion.targets, self._guest)
         for problem in [*expansion.problems, *found.unread]:
             self._talk.warn(problem)
             self.exit_code = ExitCode.FAILED
@@ -171,12 +170,10 @@ class _RecoverRun:
         checks = check_start(home.log_dir, self._guest, log_dirs, node_id)
         self._start = BrokerStart(log_dirs, self._guest, self._now_ms, self._settings)
         self._node = home.log_dir.meta.node_id if home.log_dir.meta else None
-        self._fates = {
-            os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in home.log_dir.partitions
-        }
+        partitions = [named.partition for named in home.partitions] + _deleted(home)
+        self._fates = {os.path.normpath(one.path): self._start.fate(one, home.log_dir) for one in partitions}
         how = self._plan.applying(self._now_ms)
         name_leftovers(home, how, self._talk, do_apply=self._plan.apply)
-        partitions = [named.partition for named in home.partitions] + _deleted(home)
         evidence = gather_evidence(home.log_dir, partitions, with_content=self._plan.apply)
         done = self._all(partitions, checks, pool)
         with rows(fmt, EVENT_COLUMNS, raw=raw) as out:
@@ -310,8 +307,8 @@ def _deleted(home: Home) -> list[Partition]:
     named = {one.partition.path for one in home.partitions}
     return [
         one
-        for one in home.log_dir.partitions
-        if home.is_whole and one.state is PartitionState.DELETED and one.path not in named
+        for one in (home.log_dir.partitions if home.is_whole else ())
+        if one.state is PartitionState.DELETED and one.path not in named
     ]
 
 
@@ -323,9 +320,8 @@ def _row(
     fmt: Format,
     replicas: Replicas | None = None,
 ) -> Row:
-    from kafkatool.commands.rows.findings import REPLICAS
     from kafkatool.commands.rows.plans import RECOVERIES, topic_in
-    from kafkatool.engine.batches.row_fields import values
+    from kafkatool.engine.batches.row_fields import REPLICAS, values
 
     where = {"directory": path, **topic_in(path), "segment": segment, **values(REPLICAS, replicas)}
     row = RECOVERIES.row(**where, what=what, message=message)

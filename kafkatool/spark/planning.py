@@ -14,7 +14,7 @@ from kafkatool.engine.batches.indexes import OffsetIndex, sound_offset_index, so
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.directory.log_dir import Segment, SegmentState
 from kafkatool.engine.directory.roots import read_roots
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.files.source import Guest, Source, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE
 from kafkatool.engine.records.subject import Subject, logs_of, subjects_of
@@ -83,7 +83,7 @@ def find_subjects(paths: Iterable[str], guest: Guest, high_watermark: int | None
     roots = read_roots(paths, found.unread)
     found.problems += found.unread
     for root in roots:
-        there = find_partitions(root.targets, guest)
+        there = Selection(root.targets, guest)
         found.problems += there.problems
         found.unread += there.unread
         found.subjects += [(root.label, subject) for subject in subjects_of(there.homes, high_watermark)]

@@ -10,7 +10,6 @@ is read cache-neutrally. What vanishes meanwhile is left out, with a note.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -30,16 +29,14 @@ from kafkatool.engine.directory.log_dir import (
     Partition,
     Segment,
     SegmentState,
-    read_files,
-    read_partition,
 )
-from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.selection import SelectedPlace, Selection
+from kafkatool.engine.directory.targets import Target
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import FileMap, map_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.names import parse_partition_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,46 +102,21 @@ class Notes:
 # --- maps ---------------------------------------------------------------------------------------------
 
 
-def named_partitions(
-    targets: Iterable[Target], guest: Guest, notes: Notes
-) -> Iterator[tuple[Partition, str | None]]:
-    """The partitions behind what was named, one at a time, each with its log directory if that was named."""
-    loose = []
-    for target in targets:
-        if isinstance(target, LogDirTarget):
-            yield from ((one, target.path) for one in _partitions_in(target.path, guest, notes))
-        elif isinstance(target, PartitionTarget):
-            yield from ((one, None) for one in _listed(target.path, guest, notes))
-        else:
-            loose.append(target)
+def noted_places(selection: Selection, notes: Notes) -> Iterator[SelectedPlace]:
+    """The places of a selection, one at a time; what cannot be listed is noted at once."""
     problems: list[ListingProblem] = []
-    yield from ((one, None) for one in read_files(loose, problems))
-    notes.add_problems(problems)
-
-
-def _partitions_in(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
-    named = {name: parse_partition_directory(name) for name in os.listdir(path)}
-    order = sorted((known.topic or "", known.partition or 0, name) for name, known in named.items() if known)
-    for _topic, _number, name in order:
-        yield from _listed(os.path.join(path, name), guest, notes)
-
-
-def _listed(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
-    problems: list[ListingProblem] = []
-    try:
-        yield read_partition(path, problems, guest)
-    except KafkatoolError as error:
-        if os.path.isdir(path):
-            notes.failures.append(str(error))
-        elif not os.path.lexists(path):  # a journal of ours may be called like a partition
-            notes.vanished.append(path)
+    for place in selection.places(problems):
+        notes.add_problems(problems)
+        problems.clear()
+        yield place
     notes.add_problems(problems)
 
 
 def map_targets(targets: Iterable[Target], guest: Guest, notes: Notes) -> Iterator[MappedPartition]:
     """The maps of all that was named, a partition at a time."""
-    for partition, log_dir in named_partitions(targets, guest, notes):
-        yield map_partition(partition, log_dir, notes)
+    for place in noted_places(Selection(targets, guest), notes):
+        log_dir = None if place.log_dir is None else place.log_dir.path
+        yield map_partition(place.partition, log_dir, notes)
 
 
 def map_partition(

@@ -10,20 +10,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.indexes import OffsetIndex, TimeIndex, sound_offset_index, sound_time_index
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, each
+from kafkatool.engine.batches.scan import Batch, each
+from kafkatool.engine.batches.segment_job import SegmentJob
 from kafkatool.engine.batches.segment_walk import SegmentWalk
-from kafkatool.engine.files.source import AnySource, Guest, open_source
-from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.log_facts import LogFacts, join_facts
 from kafkatool.engine.verify.producers import Aborted, Trail, data_facts
 from kafkatool.engine.verify.records import read_marker, record_problem
-from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader, read_header
 from kafkatool.format.kernel.loops import Tally
 from kafkatool.format.kernel.outcome import EPOCH, INDEX, MORE, ODD, PRODUCER, RECORDS, TIME
@@ -39,51 +37,28 @@ _FLIP_BUDGET = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LogJob:
+class LogJob(SegmentJob[LogFacts]):
     """What to check of one log. `base_offset` is None where its name holds none."""
 
     base_offset: int | None
-    is_active: bool = False
     deep: bool = False
     check_indexes: bool = True
-    guest: Guest = field(default_factory=Guest)
-    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
     observers: tuple[Observer, ...] = ()
     """Who wants to see the good batches besides; each stretch is walked with copies of them."""
 
-    def map(self, split: Split, before: LogFacts | None) -> LogFacts:
-        """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
-        guest = replace(self.guest)  # a worker counts its own errors
-        try:
-            with open_source(split.path, guest) as source:
-                facts = before or self._begin(split.start)
-                self._walk(split, source, facts, is_fresh=before is None)
-                facts.changed = facts.changed or source.look_again()
-        except FileNotFoundError:
-            facts = before or self._begin(split.start)
-            facts.vanished, facts.done, facts.stop = True, True, split.end
-        except KafkatoolError as error:
-            facts = before or self._begin(split.start)
-            facts.failure, facts.done, facts.stop = str(error), True, split.end
-        return facts
-
-    def _begin(self, position: int) -> LogFacts:
-        """Nothing yet, from here on."""
+    def begin(self, position: int) -> LogFacts:
         return LogFacts(start=position, stop=position, observers=deepcopy(self.observers))
 
-    def _walk(self, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool) -> None:
+    def walk(self, walk: SegmentWalk, found: LogFacts, *, is_fresh: bool) -> LogFacts:
+        facts = self.begin(found.start) if is_fresh else found  # what fails half-way does not count
         with ExitStack() as stack:
             for observer in facts.observers:
                 stack.enter_context(observer.walking(facts.stop))
-            _LogWalk(self, split, source, facts, is_fresh=is_fresh).run()
+            _LogWalk(self, walk, facts, is_fresh=is_fresh).run()
+        return facts
 
-    def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
-        """The facts of both; None where `b` does not simply go on where `a` ends."""
-        if a.failure or a.vanished or a.changed:
-            return a
-        if not a.done or a.stop != b.start or a.times_to != b.times_from or b.time_damages:
-            return None
-        if b.first_offset is not None and b.first_offset <= a.last_offset:
+    def join(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
+        if a.times_to != b.times_from or b.time_damages:
             return None
         if len(a.epochs) + len(b.epochs) > MOST_EPOCHS:
             return None
@@ -91,33 +66,23 @@ class LogJob:
             return None
         return join_facts(a, b)
 
-    def is_done(self, result: LogFacts) -> bool:
-        return result.done
-
-    def where(self, result: LogFacts) -> int:
-        return result.stop
-
 
 class _LogWalk:
-    def __init__(
-        self, job: LogJob, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool
-    ) -> None:
+    def __init__(self, job: LogJob, walk: SegmentWalk, facts: LogFacts, *, is_fresh: bool) -> None:
         self.job = job
-        self.source = source
+        self.walk = walk
+        self.source = walk.source
         self.is_fresh = is_fresh
         self.facts = facts
-        self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
-        self.walk.position = self.facts.stop
-        self.split_end = split.end
         self.base = job.base_offset or 0
         self.highest = NOWHERE if job.base_offset is None else self.base + MAX_INT32
         self.offset_index, self.time_index = OffsetIndex(), TimeIndex()
         if job.check_indexes:
-            self.offset_index = sound_offset_index(split.path, self.walk.size, job.guest)
-            self.time_index = sound_time_index(split.path, self.walk.size, job.guest)
+            self.offset_index = sound_offset_index(walk.split.path, walk.size, job.guest)
+            self.time_index = sound_time_index(walk.split.path, walk.size, job.guest)
         self.indexed = bisect_left(self.offset_index.positions, self.facts.stop)
         self.timed = self.facts.times_to
-        self.knows_times = not is_fresh or split.start == 0
+        self.knows_times = not is_fresh or walk.split.start == 0
         self.bad: list[tuple[int, int]] = []
         self.flip_budget = _FLIP_BUDGET
         self.rows: BatchRows | None = None
@@ -341,7 +306,7 @@ class _LogWalk:
                     self._damage(item)
             elif item.is_valid:
                 self._account(item)
-        facts.stop = self.split_end
+        facts.stop = self.walk.split.end
         facts.unreadable_blocks = self.walk.unreadable_blocks
 
     def _account(self, batch: Batch) -> None:
