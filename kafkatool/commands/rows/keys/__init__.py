@@ -8,24 +8,22 @@ from __future__ import annotations
 from types import ModuleType
 
 from kafkatool.commands.rows import (
+    audit,
     batches,
+    bench,
     cache,
     compaction,
     diagnosis,
     findings,
+    incident,
     listing,
+    lookup,
     plans,
     retention,
+    serving,
     settings,
     side_files,
     stats,
-)
-from kafkatool.commands.rows.keys import (
-    bench,
-    lookup,
-    pipeline,
-    report,
-    serve,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
 from kafkatool.commands.rows.row_table import RowTable
@@ -51,15 +49,15 @@ ROW_KINDS: dict[str, RowKind] = {
     **tables_of(stats),
     **tables_of(findings),
     **tables_of(diagnosis),
-    **lookup.ROW_KINDS,
+    **tables_of(lookup),
     **tables_of(plans),
     "verdict": tables_of(retention)["verdict"],
     **tables_of(settings),
     **tables_of(retention),
     **tables_of(compaction),
     **tables_of(cache),
-    **bench.ROW_KINDS,
-    **serve.ROW_KINDS,
-    **pipeline.ROW_KINDS,
-    **report.ROW_KINDS,
+    **tables_of(bench),
+    **tables_of(serving),
+    **tables_of(audit),
+    **tables_of(incident),
 }
