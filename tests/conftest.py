@@ -42,13 +42,13 @@ def _running(version: str) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def newest_broker() -> Iterator[Broker]:
-    """Kafka 4.3 for the whole session: use a topic name of your own, and do not stop it."""
+    """Return Kafka 4.3 for the whole session: use a topic name of your own, and do not stop it."""
     yield from _running(peers.NEWEST)
 
 
 @pytest.fixture(scope="session")
 def oldest_broker() -> Iterator[Broker]:
-    """Kafka 3.9 for the whole session: use a topic name of your own, and do not stop it."""
+    """Return Kafka 3.9 for the whole session: use a topic name of your own, and do not stop it."""
     yield from _running(peers.OLDEST)
 
 

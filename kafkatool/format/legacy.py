@@ -48,7 +48,7 @@ _TIMESTAMP_POSITION = 18
 class LegacyHeader(NamedTuple):
     """Header of one entry, with the same properties as BatchHeader.
 
-    What magic 0 and 1 do not have, such as a producer or leader epoch, has the value that stands for none.
+    What magic 0 and 1 lack, such as a producer or leader epoch, has the value for none.
     """
 
     offset: int
@@ -143,7 +143,7 @@ class LegacyMessage(NamedTuple):
     """One message as a consumer sees it. Sizes are those on disk, even below -1.
 
     A key or value that does not fit into its message raises FormatError only when it is read, as in Kafka:
-    the rest of the message is readable all the same.
+    the rest of the message stays readable.
     """
 
     offset: int

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from kafkatool.engine.batches.damage import Damage, Severity
+from kafkatool.engine.batches.partition_walk import WalkListener
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.subject import Subject
@@ -50,7 +51,7 @@ class NamedSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPlan:
+class ReadPlan(WalkListener):
     """Which partitions are read, from where to where, and what happens at damage."""
 
     subjects: tuple[NamedSubject, ...]
@@ -66,7 +67,13 @@ class ReadPlan:
             raise DamagedLog(path, damage)
         log.warning("%s: byte %d: %s: %s", path, damage.position, damage.kind, damage.message)
 
-    def lost(self, message: str) -> None:
+    def say(self, message: str) -> None:
+        log.info("%s", message)
+
+    def warn(self, message: str) -> None:
+        log.warning("%s", message)
+
+    def fail(self, message: str) -> None:
         """Pass over something that cannot be read, or raise KafkatoolError."""
         if self.on_damage == "fail":
             raise KafkatoolError(f"{message}; on_damage='skip' reads the rest")

@@ -17,7 +17,7 @@ from kafkatool.engine.records.stream import RecordPiece, RecordStream, UnreadPie
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.record import Record
-from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime, log
+from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,9 +83,7 @@ class RecordQuery:
         """Pieces with the rows of them that are meant; each good only until the next is asked for."""
         plan, unknown = self.plan, 0
         for named in plan.subjects:
-            stream = RecordStream(
-                named.subject, plan.guest, wanted=plan.wanted, say=log.info, warn=log.warning, fail=plan.lost
-            )
+            stream = RecordStream(named.subject, plan.guest, wanted=plan.wanted, listener=plan)
             for piece in stream.pieces():
                 if isinstance(piece, UnreadPiece):
                     self._met(piece)
@@ -97,7 +95,7 @@ class RecordQuery:
                 if takes.any():
                     yield named, piece, np.flatnonzero(takes)
         if unknown:
-            plan.lost(f"{unknown} records are left out: damage may hold the end of their transactions")
+            plan.fail(f"{unknown} records are left out: damage may hold the end of their transactions")
 
     def _met(self, bad: UnreadPiece) -> None:
         damage = bad.damage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.partition_walk import SegmentLog
+from kafkatool.engine.batches.partition_walk import SegmentLog, WalkListener
 from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
@@ -170,10 +170,9 @@ class RowReader:
     # --- records ------------------------------------------------------------------------------------------
 
     def _records(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
-        said: list[str] = []
-        failed: list[str] = []
+        told = _ToldOfLog(stretch.path)
         hidden = 0
-        for piece in self._pieces(stretch, said, failed):
+        for piece in self._pieces(stretch, told):
             if isinstance(piece, UnreadPiece):
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
@@ -183,33 +182,27 @@ class RowReader:
             if not self.only_damage:
                 yield self._record_arrays(piece, rows), len(rows)
         if hidden and not self.show_all:
-            failed.append(f"{hidden} records are hidden, as damage may hold the end of their transactions")
-        for message in failed:
+            told.failed.append(
+                f"{hidden} records are hidden, as damage may hold the end of their transactions"
+            )
+        for message in told.failed:
             yield from self._damaged(stretch, _unreadable(stretch, message))
-        for message in said:
+        for message in told.said:
             note(message)
-        if said:
+        if told.said:
             self._can_read(stretch)
 
-    def _pieces(
-        self, stretch: LogStretch, said: list[str], failed: list[str]
-    ) -> Iterator[RecordPiece | UnreadPiece]:
-        """Yield the pieces in a stretch; collect notes about its log, and why it cannot be opened."""
+    def _pieces(self, stretch: LogStretch, told: _ToldOfLog) -> Iterator[RecordPiece | UnreadPiece]:
+        """Yield the pieces in a stretch."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
             subject = _subject(stretch)
             if log not in logs_of(subject.named):
-                said.append(f"{log.path}: deleted since its directory was listed")
+                told.said.append(f"{log.path}: deleted since its directory was listed")
                 return
-            stream = RecordStream(
-                subject,
-                self.guest,
-                start=Start(log, stretch.start),
-                say=_about(log, said),
-                fail=_about(log, failed),
-            )
+            stream = RecordStream(subject, self.guest, start=Start(log, stretch.start), listener=told)
         except (FileNotFoundError, KafkatoolError) as error:
-            failed.append(str(error))
+            told.failed.append(str(error))
             return
         for piece in stream.pieces():
             if isinstance(piece, UnreadPiece):
@@ -249,14 +242,21 @@ def _position(bad: UnreadPiece) -> int:
     return found.position
 
 
-def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
+@dataclass(slots=True)
+class _ToldOfLog(WalkListener):
     """Keep messages about one log: a walk reaches the next before it is stopped."""
 
-    def take(message: str) -> None:
-        if message.startswith(f"{log.path}:"):
-            told.append(message)
+    path: str
+    said: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
-    return take
+    def say(self, message: str) -> None:
+        if message.startswith(f"{self.path}:"):
+            self.said.append(message)
+
+    def fail(self, message: str) -> None:
+        if message.startswith(f"{self.path}:"):
+            self.failed.append(message)
 
 
 def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:

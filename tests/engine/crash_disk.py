@@ -123,6 +123,10 @@ class CrashDisk:
 
     # --- the Files interface ------------------------------------------------------------------------
 
+    def __deepcopy__(self, _memo: object) -> CrashDisk:
+        """There is one disk, however often what writes to it is copied."""
+        return self
+
     def stat(self, path: str) -> os.stat_result:
         return self._disk.stat(path)
 
@@ -406,7 +410,8 @@ def every_crash(
             work(disk)
             is_done = True
         disk.close()
-        drawn = [("some lost", at_random(seed), lambda size: size // 2) for seed in range(1, chances)]
+        seeds = range(number + 1000, number + 1000 * chances, 1000)
+        drawn = [("some lost", at_random(seed), lambda size: size // 2) for seed in seeds]
         for way, keep, tear in (*every_way(number), *drawn):
             left = disk.survivors(scratch / "left", keep=keep, tear=tear)
             yield Crash(left, is_done, way, disk.operations, disk.sync_sites)

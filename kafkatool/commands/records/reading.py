@@ -18,11 +18,12 @@ from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.mending import Mender
+from kafkatool.engine.batches.partition_walk import WalkListener
 from kafkatool.engine.batches.range_columns import records_in
 from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.directory.named_file import SEGMENT_FILES
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.engine.records.fates import TransactionFate
@@ -78,7 +79,7 @@ class RecordReading:
     def subjects(self, where: PathOptions) -> list[Subject]:
         """The partitions that were named; what could not be read of them is said."""
         expansion = where.expand(readable=SEGMENT_FILES)
-        found = find_partitions(expansion.targets, self.guest)
+        found = Selection(expansion.targets, self.guest)
         for problem in [*expansion.problems, *found.problems]:
             self.fail(problem)
         subjects = list(subjects_of(found.homes, self.high_watermark))
@@ -118,11 +119,7 @@ class RecordReading:
             follows=follows,
             waits=follows and not self.show_all,
             max_batch_size=self.max_batch_size,
-            max_inflated=self.max_batch_size,
-            say=self.talk.note,
-            warn=self.talk.warn,
-            fail=self.fail,
-            advance=advance,
+            listener=_ReadingListener(self, advance),
         )
 
     def fail(self, problem: str) -> None:
@@ -253,3 +250,24 @@ def _some(names: Sequence[str]) -> str:
 def log_bytes(subjects: Iterable[Subject]) -> int:
     """What there is to read, for a progress bar."""
     return sum(subject.named.log_bytes for subject in subjects)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadingListener(WalkListener):
+    """Says what happens on the way of a reading."""
+
+    reading: RecordReading
+    progress: Callable[[int], None] | None
+
+    def say(self, message: str) -> None:
+        self.reading.talk.note(message)
+
+    def warn(self, message: str) -> None:
+        self.reading.talk.warn(message)
+
+    def fail(self, message: str) -> None:
+        self.reading.fail(message)
+
+    def advance(self, size: int) -> None:
+        if self.progress is not None:
+            self.progress(size)

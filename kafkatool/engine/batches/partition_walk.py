@@ -43,11 +43,25 @@ class Unopened(NamedTuple):
 
 Listing = Callable[[], Sequence[SegmentLog]]
 """The logs that there are now, by base offset."""
-Say = Callable[[str], None]
 
 
-def say_nothing(_message: str) -> None:
-    """For walks that only look ahead."""
+class WalkListener:
+    """Who learns what happens on the way; this one needs not to know, as where a walk only looks ahead."""
+
+    def say(self, message: str) -> None:
+        """Learn that a log was changed by somebody else."""
+
+    def warn(self, message: str) -> None:
+        """Learn that a disk fails."""
+
+    def fail(self, message: str) -> None:
+        """Learn of every log that cannot be opened, in every round."""
+
+    def advance(self, size: int) -> None:
+        """Learn that so many bytes more were read."""
+
+
+NOBODY = WalkListener()
 
 
 class PartitionWalk:
@@ -61,9 +75,7 @@ class PartitionWalk:
         wanted: Range = EVERYWHERE,
         is_growing: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        say: Say = say_nothing,
-        warn: Say = say_nothing,
-        advance: Callable[[int], None] | None = None,
+        listener: WalkListener = NOBODY,
     ) -> None:
         """`is_growing`: an unfinished tail of the last log is looked at again later, and no damage yet."""
         self.logs = logs
@@ -71,9 +83,7 @@ class PartitionWalk:
         self.wanted = wanted
         self.is_growing = is_growing
         self.max_batch_size = max_batch_size
-        self._say = say
-        self._warn = warn
-        self._advance = advance
+        self._listener = listener
         self._base = -1
         self._position: int | None = None
         self._zeros: tuple[str, int, int] | None = None
@@ -106,7 +116,7 @@ class PartitionWalk:
         try:
             source = open_source(log.path, self.guest)
         except FileNotFoundError:
-            self._say(f"{log.path}: deleted since its directory was listed")
+            self._listener.say(f"{log.path}: deleted since its directory was listed")
             return
         except KafkatoolError as error:
             yield Unopened(log, str(error))
@@ -121,16 +131,16 @@ class PartitionWalk:
             walk = scan_runs(source, start, max_batch_size=self.max_batch_size)
             yield from self._scanned(log, source, self._finished(walk, log, is_last))
             if source.look_again():
-                self._say(f"{log.path}: {source.changed}")
+                self._listener.say(f"{log.path}: {source.changed}")
             if source.unreadable:
-                self._warn(f"{log.path}: the disk fails: image it before doing anything else")
+                self._listener.warn(f"{log.path}: the disk fails: image it before doing anything else")
 
     def _start(self, log: SegmentLog, source: Source) -> int:
         if self._position is None:
             return 0 if self.wanted.is_open else seek(source, log.path, self.wanted, self.guest)
         size = source.size_hint or 0
         if size < self._position:
-            self._say(f"{log.path}: truncated from {self._position} to {size} bytes")
+            self._listener.say(f"{log.path}: truncated from {self._position} to {size} bytes")
         return min(size, self._position)
 
     def _finished(
@@ -161,8 +171,7 @@ class PartitionWalk:
             if isinstance(item, Damage):
                 item = in_flight(item, source)
             end = end_of(item)
-            if self._advance is not None:
-                self._advance(max(0, end - (self._position or 0)))
+            self._listener.advance(max(0, end - (self._position or 0)))
             self._position = max(end, self._position or 0)
             yield Walked(log, source, item)
 

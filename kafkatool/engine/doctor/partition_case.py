@@ -27,7 +27,7 @@ from kafkatool.format.names import TopicPartition, segment_file
 
 
 def is_spare(partition: Partition, broker: Broker) -> bool:
-    """Return whether it is a future replica whose current one is there."""
+    """Return whether this is a future replica, and its current replica is there."""
     if partition.state is not PartitionState.FUTURE:
         return False
     return any(

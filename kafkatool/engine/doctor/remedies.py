@@ -48,7 +48,7 @@ def for_the_top(problem: StartProblem, broker: Broker, start: BrokerStart) -> st
 
 
 def _new_owner(path: str, broker: Broker) -> str:
-    """Format the directory, unless the new id would make a controller of a dynamic quorum a new voter."""
+    """Return how to format a directory; not for a controller whose new id would make it a new voter."""
     log_dir = next(one for one in broker.log_dirs if one.path == os.path.dirname(path))
     if holds_metadata(log_dir) and broker.setting("controller.quorum.voters") is None:
         return Advice.LIST(where=log_dir.path)
@@ -65,7 +65,7 @@ def format_directory(broker: Broker) -> str:
 
 
 def _write_owner(path: str, broker: Broker, start: BrokerStart) -> str | None:
-    """Return how to restore meta.properties from the metadata's partition records; None if they do not tell.
+    """Return how to restore meta.properties from the metadata's partition records; None if they lack it.
 
     With a new id the cluster would take it for another directory, and a controller for another voter.
     """

@@ -39,7 +39,7 @@ class Symptom(NamedTuple):
     is_open: bool = False
     """Whether more than the finding's offsets may be lost."""
     is_maybe: bool = False
-    """Whether it depends on other replicas if its offsets are lost."""
+    """Whether other replicas decide if its offsets are lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import (
+    NOBODY,
     Listing,
     PartitionWalk,
-    Say,
     SegmentLog,
     Unopened,
     Walked,
-    say_nothing,
+    WalkListener,
 )
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
@@ -32,7 +32,7 @@ from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.legacy import Header, LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
-from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
+from kafkatool.format.record import Record
 
 
 class RecordPiece(NamedTuple):
@@ -73,15 +73,11 @@ class RecordStream:
         follows: bool = False,
         waits: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        max_inflated: int = DEFAULT_MAX_INFLATED,
-        say: Say = say_nothing,
-        warn: Say = say_nothing,
-        fail: Say = say_nothing,
-        advance: Callable[[int], None] | None = None,
+        listener: WalkListener = NOBODY,
     ) -> None:
         """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
 
-        `fail` is told of every log that cannot be opened, in every round.
+        `max_batch_size` limits what a batch may take, and what it may be inflated to.
         """
         self.subject = subject
         self.guest = guest
@@ -89,12 +85,8 @@ class RecordStream:
         self._follows = follows
         self._waits = waits
         self._max_batch_size = max_batch_size
-        self._max_inflated = max_inflated
-        self._say = say
-        self._warn = warn
-        self._fail = fail
-        self._advance = advance
-        self._decoder = RecordDecoder(max_inflated)
+        self._listener = listener
+        self._decoder = RecordDecoder(max_batch_size)
         self._walk = self._new_walk(self._logs)
         if start is not None:
             self._walk.go_to(start.log.base_offset, start.position)
@@ -117,7 +109,7 @@ class RecordStream:
     def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | UnreadPiece]:
         for walked in walk.items():
             if isinstance(walked, Unopened):
-                self._fail(walked.message)
+                self._listener.fail(walked.message)
                 continue
             for found in self._decoded(walked):
                 if isinstance(found, UnreadPiece):
@@ -149,9 +141,7 @@ class RecordStream:
             wanted=self.wanted,
             is_growing=self._follows,
             max_batch_size=self._max_batch_size,
-            say=self._say,
-            warn=self._warn,
-            advance=self._advance,
+            listener=self._listener,
         )
 
     def _logs(self) -> list[SegmentLog]:
@@ -209,7 +199,7 @@ class RecordStream:
             limit = f"at most {self._max_batch_size} bytes"
             raise TooLarge("batch", batch.position, expected=limit, found=f"{header.size} bytes")
         if isinstance(header, LegacyHeader):
-            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_inflated)
+            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_batch_size)
             return
         if header.records_count < 0:
             raise FormatError("record count", 57, expected="0 or more", found=header.records_count)

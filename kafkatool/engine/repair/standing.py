@@ -72,7 +72,7 @@ def standings(view: ClusterView) -> Iterator[tuple[TopicPartition, Replicas]]:
 
 
 def is_only_eligible(replicas: Replicas, node_id: int) -> bool:
-    """Return whether only this node may lead a replicated partition; a last known leader may anyway."""
+    """Return whether only this node may lead a replicated partition; the last known leader may anyway."""
     if node_id not in replicas.eligible or replicas.replicas == (node_id,):
         return False
     return {*replicas.isr, *replicas.eligible} == {node_id} and replicas.last_known != (node_id,)

@@ -15,7 +15,7 @@ cdef inline void put_be32(uint8_t *at, uint32_t value) noexcept nogil:
 cdef inline void put_plain_head(
     uint8_t *at, int64_t base_offset, int64_t size, int32_t leader_epoch, int32_t count, int64_t first, int64_t latest
 ) noexcept nogil:
-    """The header of an uncompressed batch without a producer, `size` bytes in all, its checksum too."""
+    """Write the header, checksum included, of an uncompressed batch of `size` bytes without a producer."""
     put_be64(at, <uint64_t>base_offset)
     put_be32(at + 8, <uint32_t>(size - LOG_OVERHEAD))
     put_be32(at + 12, <uint32_t>leader_epoch)

@@ -59,7 +59,7 @@ cdef inline bint crc_holds(const uint8_t *batch, Head *head) noexcept nogil:
 
 
 cdef inline bint plain_head(const uint8_t *data, int64_t at, int64_t stop, Head *head) noexcept nogil:
-    """Whether a plain batch stands at `at`."""
+    """Return whether a plain batch begins at `at`."""
     if stop - at < HEADER_SIZE:
         return False
     read_head(data + at, head)
@@ -67,7 +67,7 @@ cdef inline bint plain_head(const uint8_t *data, int64_t at, int64_t stop, Head 
 
 
 cdef inline bint good_head(const uint8_t *data, int64_t at, int64_t stop, int64_t floor, Head *head) noexcept nogil:
-    """Whether a good batch above offset `floor` stands at `at`."""
+    """Return whether a good batch above offset `floor` begins at `at`."""
     return (
         plain_head(data, at, stop, head)
         and head.base_offset > floor
@@ -76,10 +76,10 @@ cdef inline bint good_head(const uint8_t *data, int64_t at, int64_t stop, int64_
 
 
 cdef int64_t within(const uint8_t[::1] window, int64_t start, int64_t stop) except? -1:
-    """`stop`, as far as the window goes; raises where the stretch begins outside it."""
+    """Return `stop`, limited to the window; raise if the stretch begins outside it."""
     if start < 0 or start > window.shape[0]:
         raise ValueError(f"{start} is outside a window of {window.shape[0]} bytes")
-    return min(max(stop, -1), <int64_t>window.shape[0])  # what is taken from it must not overflow
+    return min(max(stop, -1), <int64_t>window.shape[0])  # subtracting from it must not overflow
 
 
 cdef inline const uint8_t *bytes_of(const uint8_t[::1] window) noexcept:
@@ -136,9 +136,9 @@ cdef enum:
 
 
 cdef int64_t *cells_of(int64_t[:, ::1] table, int64_t fields, int64_t row) except? NULL:
-    """The first cell of a row: bounds are checked here once, not at each of millions of cells.
+    """Return the first cell of a row: bounds are checked here once, not at each of millions of cells.
 
-    A column lies as many cells behind the one before as the table has rows; callers stop at the last row.
+    Columns are as many cells apart as the table has rows; callers stop at the last row.
     """
     if table.shape[0] < fields or row < 0:
         raise ValueError(f"a table of {fields} columns, and a row of it")

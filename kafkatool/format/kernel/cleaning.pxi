@@ -60,7 +60,7 @@ def judge_records(
 
 
 cdef struct Kept:
-    int64_t first  # row of the first record that stays, and the row behind the batch's last one
+    int64_t first  # row of the first record that stays, and the row after the batch's last one
     int64_t end
     int64_t count
     int64_t latest
@@ -74,7 +74,7 @@ cdef inline void write_be(uint8_t *at, uint64_t value, int size) noexcept nogil:
 
 
 cdef void finish_batch(uint8_t *batch, int64_t size) noexcept nogil:
-    """The length and the checksum."""
+    """Write the length and the checksum."""
     write_be(batch + 8, <uint64_t>(size - LOG_OVERHEAD), 4)
     write_be(batch + 17, crc32c_of(batch + CRC_START, <size_t>(size - CRC_START), 0), 4)
 
@@ -110,7 +110,7 @@ cdef class _KeptRecords:
         check_fields(data, self.value_start, self.value_size, self.count)
 
     cdef Kept of_batch(self, int64_t number, int64_t row) noexcept nogil:
-        """Those of a batch, whose records begin at `row`."""
+        """Return those of a batch whose records begin at `row`."""
         cdef Kept kept = Kept(-1, row, 0, -1)
         while kept.end < self.count and self.batch[kept.end] == number:
             if self.fates[kept.end] == KEPT:
@@ -122,7 +122,7 @@ cdef class _KeptRecords:
         return kept
 
     cdef bint can_write(self, Kept *kept, Head *head) noexcept nogil:
-        """Whether a broker could, and these records need no more care."""
+        """Return whether a broker could write it, and these records need no more care."""
         cdef int64_t row, before = head.base_offset - 1
         if head.attributes & CODEC or kept.count == 0:
             return False
@@ -141,7 +141,7 @@ cdef class _KeptRecords:
         return True
 
     cdef int put_rewritten(self, Text *text, const uint8_t *data, const uint8_t *old, Head *head, Kept *kept, int64_t base) except -1 nogil:
-        """The batch with the records that stay, their times told from `base`; the header is all but done."""
+        """Write the batch with the records that stay, times relative to `base`; the caller finishes the header."""
         cdef int64_t row, size, time_delta, delta
         cdef uint8_t *at
         cdef size_t start = text.used
@@ -213,7 +213,7 @@ def kept_batches(
 cdef int64_t put_kept(
     Text *text, _KeptRecords rows, const uint8_t *data, const uint8_t *old, Head *head, Kept *kept, bint is_new, int64_t horizon_ms
 ) except? -2 nogil:
-    """A batch written anew; returns its latest time."""
+    """Rewrite a batch; return its latest time."""
     cdef size_t start = text.used
     cdef int64_t base = rows.timestamp[kept.first], latest = kept.latest
     cdef int attributes = head.attributes & FLAGS
@@ -232,7 +232,7 @@ cdef int64_t put_kept(
 
 
 cdef int check_batches(const uint8_t[::1] window, const int64_t[::1] starts) except -1:
-    """Whether a whole batch stands wherever one is said to."""
+    """Check that a whole batch begins at every start."""
     cdef int64_t each
     cdef Head head
     for each in range(starts.shape[0]):

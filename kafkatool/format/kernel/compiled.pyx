@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, initializedcheck=False, cdivision=True, show_performance_hints=False
-"""The kernel, compiled. Each function does what the one of the same name in reference.py does.
+"""The compiled kernel. Each function does what reference.py's function of the same name does.
 
 What comes from a disk is read through `Cursor` alone, which never passes its end, or from a header of which
-all 61 bytes are known to be there. Where bytes are not what they should be, a function stops before them and
-says so by how far it came; what is wrong with them is for the reference to tell.
+all 61 bytes are known to be there. At invalid bytes a function stops before them and shows it by how far it
+got; the reference then finds out what is wrong with them.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -41,7 +41,7 @@ cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 
 def crc32c(const uint8_t[::1] data, uint32_t value=0):
-    """CRC-32C of the bytes, going on from `value`."""
+    """Return the CRC-32C of the bytes, continuing from `value`."""
     cdef uint32_t result
     if data.shape[0] == 0:
         return value
@@ -51,7 +51,7 @@ def crc32c(const uint8_t[::1] data, uint32_t value=0):
 
 
 def crc32c_by_tables(const uint8_t[::1] data, uint32_t value=0):
-    """The same as on a CPU that has no instruction for it."""
+    """Return the same, computed as on a CPU without an instruction for it."""
     if data.shape[0] == 0:
         return value
     return crc_table_steps(value ^ 0xFFFFFFFF, &data[0], data.shape[0]) ^ 0xFFFFFFFF
@@ -66,4 +66,4 @@ include "appending.pxi"  # whole batches from columns
 include "index_counts.pxi"  # which index entries a batch gets
 include "cleaning.pxi"  # what the log cleaner keeps
 include "record_text.pxi"  # records as the text of kafka-dump-log
-include "tally.pxi"  # what a walk adds up
+include "tally.pxi"  # what a walk counts

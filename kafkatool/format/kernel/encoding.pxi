@@ -30,7 +30,7 @@ cdef inline uint8_t *put_field(uint8_t *at, const uint8_t *source, int64_t start
 
 
 cdef inline int64_t row_size(int64_t time_delta, int64_t delta, int64_t key_size, int64_t value_size) noexcept nogil:
-    """Bytes of a record without headers, behind its length."""
+    """Return the size of a record without headers, after its length."""
     return (
         2 + varint_size(zigzag(time_delta)) + varint_size(zigzag(delta))
         + varint_size(zigzag(max(key_size, <int64_t>-1))) + max(key_size, <int64_t>0)
@@ -42,7 +42,7 @@ cdef inline uint8_t *put_record(
     uint8_t *at, const uint8_t *source, int64_t size, int64_t time_delta, int64_t delta,
     int64_t key_start, int64_t key_size, int64_t value_start, int64_t value_size
 ) noexcept nogil:
-    """A record without headers; `size` is its row_size."""
+    """Write a record without headers; `size` is its row_size."""
     at = put_varint(at, zigzag(size))
     at[0] = 0
     at = put_varint(at + 1, zigzag(time_delta))

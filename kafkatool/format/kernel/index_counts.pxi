@@ -1,11 +1,11 @@
-# What the indexes of a segment have come to, and the short way for one more batch.
+# How full the indexes of a segment are, and a fast path for one more batch.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 
 
 cdef uint8_t *longer(bytearray entries, Py_ssize_t more) except NULL:
-    """Room for an entry behind the others."""
+    """Make room for an entry after the others."""
     cdef Py_ssize_t before = PyByteArray_GET_SIZE(entries)
     PyByteArray_Resize(entries, before + more)
     return <uint8_t *>PyByteArray_AS_STRING(entries) + before
@@ -83,7 +83,7 @@ cdef class IndexCounts:
         )
 
     cdef bint has_room(self, int64_t last, int64_t position) noexcept nogil:
-        """Whether both indexes take an entry for this offset, should it be due."""
+        """Return whether both indexes could take an entry for this offset."""
         return (
             self.offset_entries + 1 < self.max_offset_entries
             and self.time_entries + 2 < self.max_time_entries

@@ -1,16 +1,16 @@
 # The last offset of every key.
 
 cdef enum:
-    KEY_PARTS = 64  # tables that grow one at a time, so that growing never needs much more than there is
+    KEY_PARTS = 64  # tables that grow one at a time, so that growing never needs much extra memory
     FEWEST_SLOTS = 16
-    AT_ONCE = 64  # keys whose rows are fetched from memory together
+    AT_ONCE = 64  # keys whose rows are prefetched together
     IS_TAKEN = 1  # marks of records: see verdicts.py
     IS_SUPERSEDED = 2
 
 cdef struct KeyRow:
     uint64_t first
     uint64_t second
-    int64_t offset  # -1: nobody's
+    int64_t offset  # -1: a free row
 
 
 cdef struct Key:
@@ -40,7 +40,7 @@ cdef class KeyOffsets:
         return self.count
 
     cdef inline KeyRow *_find(self, uint64_t first, uint64_t second) noexcept nogil:
-        """The row of a key, or the free one where it belongs; NULL where there is no table yet."""
+        """Return the row of a key, or the free one where it belongs; NULL if there is no table yet."""
         cdef int64_t part = second >> 58, slots = self.slots[part], at
         cdef KeyRow *rows = self.rows[part]
         if slots == 0:
@@ -55,7 +55,7 @@ cdef class KeyOffsets:
     cdef void _hash_next(
         self, const uint8_t *source, const int64_t[::1] starts, const int64_t[::1] sizes, int64_t first, Key *keys
     ) noexcept nogil:
-        """What stands for the next keys; their rows are on the way when this returns."""
+        """Hash the next keys; their rows are being prefetched when this returns."""
         cdef int64_t each, part
         cdef Key *key
         cdef KeyRow *row
@@ -67,10 +67,10 @@ cdef class KeyOffsets:
                 if self.slots[part]:
                     row = &self.rows[part][<uint64_t><uint32_t>key.second * <uint64_t>self.slots[part] >> 32]
                     key_prefetch(row)
-                    key_prefetch(<uint8_t *>row + 2 * sizeof(KeyRow) - 1)  # and that of the next, should it not be this
+                    key_prefetch(<uint8_t *>row + 2 * sizeof(KeyRow) - 1)  # and the next row, in case it is not this one
 
     cdef int _grow(self, int64_t part) except -1 nogil:
-        """A quarter more slots, which keeps at least three fifths of them in use."""
+        """Add a quarter more slots, which keeps at least three fifths of them in use."""
         cdef KeyRow *before = self.rows[part]
         cdef int64_t slots = self.slots[part], each, wanted = max(<int64_t>FEWEST_SLOTS, slots + slots // 4)
         cdef KeyRow *after = <KeyRow *>realloc(NULL, wanted * sizeof(KeyRow))
@@ -107,7 +107,7 @@ cdef class KeyOffsets:
         return each
 
     cdef inline int64_t _put(self, Key *key, int64_t offset) except? -2 nogil:
-        """Note an offset; returns the one that was noted before, or -1."""
+        """Store an offset; return the one stored before, or -1."""
         cdef int64_t part = key.second >> 58, before
         cdef KeyRow *row
         if (self.used[part] + 1) * 4 > self.slots[part] * 3:
@@ -156,7 +156,7 @@ cdef class KeyOffsets:
                         before[each - begin] = self._put(&keys[each - begin], offsets[each])
                         marks[offsets[each] - first] |= IS_TAKEN
                     each += 1
-                # In a loop of its own: marks that lie far apart are fetched together.
+                # In a loop of its own: marks that are far apart are fetched in parallel.
                 for at in range(each - begin):
                     if first <= before[at] < first + room:
                         marks[before[at] - first] |= IS_SUPERSEDED

@@ -1,7 +1,7 @@
 # Records as the text of kafka-dump-log.
 
 cdef bint is_utf8(const uint8_t *at, int64_t size) noexcept nogil:
-    """Whether Java and Python both decode these bytes to what they are."""
+    """Return whether both Java and Python decode these bytes without loss."""
     cdef const uint8_t *end = at + size
     cdef uint64_t word
     cdef uint8_t lead
@@ -43,7 +43,7 @@ cdef enum:
 
 
 cdef int header_keys(Text *text, OneRecord *record, const uint8_t *end) except -1 nogil:
-    """1 where all are UTF-8, else 0. The headers were walked before, so they hold."""
+    """Return 1 if all are UTF-8, else 0. The headers were walked before, so they are valid."""
     cdef Cursor cursor = Cursor(record.headers, end, False)
     cdef int64_t size, each
     cdef const uint8_t *key
@@ -71,7 +71,7 @@ cdef int field(Text *text, const char *name, size_t name_size, const uint8_t *at
 
 
 cdef int record_line(Text *text, Head *head, OneRecord *record, const uint8_t *end, bint with_data) except -1 nogil:
-    """1, or 0 where some text is no UTF-8 and needs more care."""
+    """Return 1, or 0 if some text is not UTF-8 and needs more care."""
     reserve(text, RECORD_LINE)
     put(text, b"| offset: ", 10)
     put_number(text, record.offset)
@@ -104,7 +104,7 @@ cdef int record_line(Text *text, Head *head, OneRecord *record, const uint8_t *e
 cdef int records_text(
     Text *text, const uint8_t *body, int64_t size, Head *head, int64_t *last, bint with_data, list gaps
 ) except -1:
-    """1, or 0 where the batch needs the reference; then text and gaps hold nothing of it."""
+    """Return 1, or 0 if the batch needs the reference; then text and gaps have nothing of it."""
     cdef Cursor cursor = Cursor(body, body + size, False)
     cdef OneRecord record
     cdef size_t mark = text.used

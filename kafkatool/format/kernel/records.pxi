@@ -7,7 +7,7 @@ cdef struct Cursor:
 
 
 cdef inline uint64_t read_bits(Cursor *cursor, int most) noexcept nogil:
-    """LEB128 of at most so many bytes; bits that do not fit are dropped, as Kafka's reader drops them."""
+    """Read LEB128 of at most so many bytes; bits that do not fit are dropped, as in Kafka's reader."""
     cdef uint64_t value = 0
     cdef int shift
     cdef uint8_t byte
@@ -39,7 +39,7 @@ cdef inline int64_t read_varint(Cursor *cursor) noexcept nogil:
 
 
 cdef inline const uint8_t *read_nullable(Cursor *cursor, int64_t *size) noexcept nogil:
-    """Where the bytes begin; a negative length means null and takes no bytes."""
+    """Return where the bytes begin; a negative length means null and takes no bytes."""
     cdef const uint8_t *start
     size[0] = read_varint(cursor)
     start = cursor.at
@@ -61,12 +61,12 @@ cdef struct OneRecord:
     int64_t key_size
     const uint8_t *value
     int64_t value_size
-    const uint8_t *headers  # behind their count
+    const uint8_t *headers  # after their count
     int64_t headers_count
 
 
 cdef inline bint read_record(Cursor *cursor, Head *head, OneRecord *record) noexcept nogil:
-    """The next record; False where the bytes do not hold one."""
+    """Read the next record; return False where the bytes do not hold one."""
     cdef int64_t size = read_varint(cursor), ignored, at
     cdef int32_t delta
     cdef const uint8_t *end
@@ -109,7 +109,7 @@ cdef inline bint read_record(Cursor *cursor, Head *head, OneRecord *record) noex
 cdef int64_t put_rows(
     const uint8_t *data, Cursor *cursor, Head *head, int64_t *cell, int64_t rows, int64_t count, int64_t batch
 ) noexcept nogil:
-    """Records into `count` rows from `cell` on, in a table of so many rows; returns how many hold."""
+    """Read records into `count` rows from `cell` on, in a table of `rows` rows; return how many decode."""
     cdef OneRecord record
     cdef int64_t done = 0
     while done < count:
@@ -217,7 +217,7 @@ def body_rows(
 
 
 cdef bint records_in_order(const uint8_t *data, int64_t size, Head *head) noexcept nogil:
-    """Whether the bytes hold exactly the batch's records, at rising offsets, none later than it says."""
+    """Return whether the bytes hold exactly the batch's records, at rising offsets, none later than its max."""
     cdef Cursor cursor = Cursor(data, data + size, False)
     cdef OneRecord record
     cdef int64_t before = head.base_offset - 1, last = head.base_offset + head.delta, left = head.count
@@ -234,7 +234,7 @@ cdef bint records_in_order(const uint8_t *data, int64_t size, Head *head) noexce
 
 
 cdef bint own_records_in_order(const uint8_t *batch) noexcept nogil:
-    """The same of a batch that is not compressed."""
+    """Return the same for an uncompressed batch."""
     cdef Head head
     read_head(batch, &head)
     return records_in_order(batch + HEADER_SIZE, head.size - HEADER_SIZE, &head)

@@ -592,7 +592,7 @@ class Tally:
     """
 
     def __init__(self, base: int, highest: int, claims: tuple[Sequence[int], ...], deep: bool) -> None:
-        """`claims`: offsets and positions of one index, times and offsets of the other, all relative."""
+        """Start; `claims`: offsets and positions of one index, times and offsets of the other, relative."""
         if base < 0:
             raise ValueError("offsets are counted from 0")
         self.base, self.highest, self.deep = base, highest, deep

@@ -1,4 +1,4 @@
-# What a walk adds up.
+# What a walk counts.
 
 cdef enum:
     MORE = 0
@@ -71,7 +71,7 @@ cdef class Tally:
         return at, why
 
     cdef inline int look_at(self, const uint8_t *data, int64_t at, int64_t stop, int64_t position, Head *head) noexcept nogil:
-        """-1 where the batch is as everything says; else what about it is not."""
+        """Return -1 if everything agrees with the batch; else why it does not."""
         cdef int64_t reach
         if stop - at < HEADER_SIZE:
             return MORE
@@ -117,7 +117,7 @@ cdef class Tally:
         return True
 
     cdef bint take_producer(self, const uint8_t *batch) noexcept nogil:
-        """False for a marker, another epoch of the same producer, or one producer too many."""
+        """Return False for a marker, another epoch of the same producer, or one producer too many."""
         cdef int at = 0
         cdef Producer *seen
         cdef Head head

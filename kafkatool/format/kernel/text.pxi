@@ -22,7 +22,7 @@ cdef int reserve(Text *text, size_t more) except -1 nogil:
 
 
 cdef inline void put(Text *text, const char *what, size_t size) noexcept nogil:
-    """There is room: whoever puts has reserved."""
+    """Append text; the caller has reserved room."""
     memcpy(text.data + text.used, what, size)
     text.used += size
 
@@ -45,7 +45,7 @@ cdef inline void put_number(Text *text, int64_t value) noexcept nogil:
 
 
 cdef inline int32_t last_sequence(int32_t sequence, int64_t delta) noexcept nogil:
-    """Add within the circle of sequences, as Java's int arithmetic does."""
+    """Add to a sequence number, wrapping around as Java's int arithmetic does."""
     if sequence == -1:
         return -1
     return next_sequence(sequence, <int32_t>delta)
