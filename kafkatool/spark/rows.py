@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.records.arrow_batches import batch_arrays, damage_arrays
@@ -201,17 +202,16 @@ class RowReader:
             if log not in logs_of(subject.named):
                 said.append(f"{log.path}: deleted since its directory was listed")
                 return
-            stream = RecordStream(
-                subject,
-                self.guest,
-                start=Start(log, stretch.start),
-                say=_about(log, said),
-                fail=_about(log, failed),
-            )
+            stream = RecordStream(subject, self.guest, start=Start(log, stretch.start))
         except (FileNotFoundError, KafkatoolError) as error:
             failed.append(str(error))
             return
         for piece in stream.pieces():
+            if isinstance(piece, Note | Caution | Failure):
+                # A walk reaches the next log before it is stopped.
+                if piece.message.startswith(f"{log.path}:") and not isinstance(piece, Caution):
+                    (said if isinstance(piece, Note) else failed).append(piece.message)
+                continue
             if isinstance(piece, UnreadPiece):
                 if piece.log != log or _position(piece) >= stretch.end:
                     return
@@ -247,16 +247,6 @@ def _position(bad: UnreadPiece) -> int:
     found = bad.damage or bad.batch
     assert found is not None
     return found.position
-
-
-def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
-    """Keep messages about one log: a walk reaches the next before it is stopped."""
-
-    def take(message: str) -> None:
-        if message.startswith(f"{log.path}:"):
-            told.append(message)
-
-    return take
 
 
 def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:
