@@ -29,7 +29,7 @@ from kafkatool.format.java_text import LONG_MAX
 if TYPE_CHECKING:
     from kafkatool.engine.batches.damage import Damage, Severity
     from kafkatool.engine.directory.locate import Search, SearchStep
-    from kafkatool.engine.directory.log_dir import ListingProblem, LogDir, Partition
+    from kafkatool.engine.directory.log_dir import ListingProblem, Partition
     from kafkatool.engine.directory.targets import FileTarget, Target
     from kafkatool.engine.files.source import Guest
 
@@ -67,16 +67,13 @@ def lookup(
     *,
     offset: Annotated[
         int | None,
-        typer.Option(
-            "--offset", metavar="N", min=0, max=LONG_MAX, show_default=False, help="Find this offset."
-        ),
+        typer.Option("--offset", metavar="N", min=0, max=LONG_MAX, help="Find this offset."),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="TIME",
-            show_default=False,
             help="Find the first record at or after this time: epoch ms, @EPOCH_MS, ISO 8601, now-2h.",
         ),
     ] = None,
@@ -108,11 +105,14 @@ def lookup(
     met = _Met(speak, common.guest(), severity(fail_on))
     with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
         for partition, search in _searches(expansion.targets, met.guest, problems):
+            steps: list[SearchStep] = []
+            if explain:
+                search.observe = steps.append
             answer = _answer(partition, search, offset, target_ms)
             met.look_at(search, answer, offset)
             if explain:
                 search.whole_walk(offset=offset, time_ms=target_ms)
-                _show_steps(partition, search, fmt, writer.write)
+                _show_steps(partition, steps, fmt, writer.write)
             if answer is not None:
                 writer.write(answer)
     if not met.searches and not problems:
@@ -185,26 +185,22 @@ def _searches(
 ) -> Iterator[tuple[Partition, Search]]:
     """One search for every partition; a log named by itself is searched alone."""
     from kafkatool.engine.directory.locate import search_in
-    from kafkatool.engine.directory.log_dir import read_log_dir, read_partition, with_logs
-    from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
+    from kafkatool.engine.directory.log_dir import with_logs
+    from kafkatool.engine.directory.selection import Selection
+    from kafkatool.engine.directory.targets import FileTarget
 
-    seen: set[FileTarget] = set()
+    selection, seen = Selection(targets, how), set[FileTarget]()
+    problems += [problem for log_dir in selection.log_dirs for problem in log_dir.problems]
     for target in targets:
-        match target:
-            case LogDirTarget(path):
-                log_dir = read_log_dir(path, how)
-                problems += log_dir.problems
-                for partition in log_dir.partitions:
-                    yield partition, search_in(partition, how, _log_start(log_dir, partition))
-            case PartitionTarget(path):
-                partition = read_partition(path, problems, how)
-                beside = read_log_dir(os.path.dirname(os.path.abspath(path)), how, partitions=False)
-                yield partition, search_in(partition, how, _log_start(beside, partition))
-            case FileTarget():
-                file = with_logs([target])[-1]  # an index that is named stands for its log
-                if file not in seen:
-                    yield from _search_alone(file, how, problems)
-                seen.add(file)
+        for place in selection.places_of(target, problems, by_name=True):
+            log_dir = place.log_dir or selection.log_dir_of(target.path)
+            log_start = log_dir.log_starts.get(place.partition.key)
+            yield place.partition, search_in(place.partition, how, log_start)
+        if isinstance(target, FileTarget):
+            file = with_logs([target])[-1]  # an index that is named stands for its log
+            if file not in seen:
+                yield from _search_alone(file, how, problems)
+            seen.add(file)
 
 
 def _search_alone(
@@ -217,10 +213,6 @@ def _search_alone(
         if not partition.live_segments:
             raise UsageError(f"{file.path}: no log in use, and none beside it: name a log or its directory")
         yield partition, search_in(partition, how)
-
-
-def _log_start(log_dir: LogDir, partition: Partition) -> int | None:
-    return log_dir.log_starts.get(partition.key)
 
 
 def _answer(partition: Partition, search: Search, offset: int | None, target_ms: int | None) -> Row | None:
@@ -239,12 +231,14 @@ def _whose(partition: Partition) -> dict[str, object]:
     return {"topic": partition.topic, "partition": partition.partition, "directory": partition.path}
 
 
-def _show_steps(partition: Partition, search: Search, fmt: Format, write: Callable[[Row], None]) -> None:
+def _show_steps(
+    partition: Partition, steps: list[SearchStep], fmt: Format, write: Callable[[Row], None]
+) -> None:
     if fmt is Format.ndjson:
-        for step in search.steps:
+        for step in steps:
             write({"kind": "lookup_step", **_whose(partition), **asdict(step), "action": str(step.action)})
         return
-    for number, step in enumerate(search.steps, 1):
+    for number, step in enumerate(steps, 1):
         print(printable(f"{number:>2}. {_sentence(step)}"))
         if step.visited and sys.stdout.isatty():
             print(f"    {_drawn(step)}")

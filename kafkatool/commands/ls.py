@@ -61,7 +61,6 @@ def ls(
         typer.Option(
             "--state",
             metavar="active|deleted|stray|future|metadata",
-            show_default=False,
             help="Only partitions in this state; all by default.",
         ),
     ] = None,
@@ -152,37 +151,23 @@ class _Listing:
     def read(self, targets: list[Target], states: list[str]) -> None:
         """List everything named; keep the partitions in these states, or all."""
         from kafkatool.commands.rows.listing import ListedPlace
-        from kafkatool.engine.cluster.topic_names import restore_topic_names
-        from kafkatool.engine.directory.log_dir import (
-            PartitionState,
-            read_files,
-            read_log_dir,
-            read_partition,
-        )
-        from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget
+        from kafkatool.engine.directory.log_dir import PartitionState
+        from kafkatool.engine.directory.selection import Selection
+        from kafkatool.engine.directory.topic_names import restore_topic_names
 
         known = [str(state) for state in PartitionState]
         for state in states:
             if state not in known:
                 raise unknown_word("--state", state, known)
-        problems: list[ListingProblem] = []
-        directories = {
-            target: read_log_dir(target.path, self._guest)
-            for target in targets
-            if isinstance(target, LogDirTarget)
-        }
-        self.log_dirs = list(directories.values())
+        selection = Selection(targets, self._guest)
+        self.log_dirs = selection.log_dirs
         restore_topic_names(self.log_dirs, self._guest)
+        problems = [problem for log_dir in self.log_dirs for problem in log_dir.problems]
         for target in targets:
-            if isinstance(target, LogDirTarget):
-                log_dir = directories[target]
-                problems += log_dir.problems
-                found = [ListedPlace(partition, log_dir) for partition in log_dir.partitions]
-                self.places += sorted(found, key=lambda place: place.order)
-            elif isinstance(target, PartitionTarget):
-                self.places.append(ListedPlace(read_partition(target.path, problems, self._guest), None))
-        named = [target for target in targets if isinstance(target, FileTarget)]
-        self.places += [ListedPlace(partition, None) for partition in read_files(named, problems)]
+            found = selection.places_of(target, problems)
+            places = (ListedPlace(one.partition, one.log_dir) for one in found)
+            self.places += sorted(places, key=lambda place: place.order)
+        self.places += [ListedPlace(one.partition, None) for one in selection.files(problems)]
         self._note(problems)
         if states:
             self._loose_files = False

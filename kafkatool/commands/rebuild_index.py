@@ -73,7 +73,7 @@ def rebuild_index(
     """
     from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, now_ms
     from kafkatool.engine.cluster.topic_settings import read_numbers
-    from kafkatool.engine.directory.selection import find_partitions, most_workers
+    from kafkatool.engine.directory.selection import Selection, most_workers
     from kafkatool.engine.jobs.worker_pool import workers
     from kafkatool.engine.rebuild.run import INTERVAL, RebuildRun
 
@@ -83,7 +83,7 @@ def rebuild_index(
     guest, settings = common.guest(), read_numbers(plan.settings or (), config, [INTERVAL])
     run = RebuildRun(settings, plan.applying(now_ms()), plan.apply, guest, force)
     expansion = where.segment_files()
-    found = find_partitions(expansion.targets, guest)
+    found = Selection(expansion.targets, guest)
     outcome.fail(talk, [*expansion.problems, *found.problems])
     with workers(jobs, most_workers(found.homes)) as pool, rows(fmt, STEP_COLUMNS, raw=raw) as out:
         for home in found.homes:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kafkatool.engine.cluster.topic_names import real_topic_name
 from kafkatool.engine.directory.log_dir import Partition
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import Target, expand
+from kafkatool.engine.directory.topic_names import real_topic_name
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.records.subject import subjects_of
 from kafkatool.errors import UsageError, nearest
@@ -35,7 +35,7 @@ class KafkaLogs:
     def __init__(self, targets: list[Target]) -> None:
         self._targets = targets
         self._guest = Guest()
-        found = find_partitions(targets, self._guest)
+        found = Selection(targets, self._guest)
         for problem in found.problems:
             log.warning("%s", problem)
         self._subjects = tuple(

@@ -18,7 +18,7 @@ from kafkatool.engine.records.stream import RecordPiece, RecordStream, UnreadPie
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.record import Record
-from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime, log
+from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,20 +96,12 @@ class RecordQuery:
                 if takes.any():
                     yield named, piece, np.flatnonzero(takes)
         if unknown:
-            plan.lost(f"{unknown} records are left out: damage may hold the end of their transactions")
+            plan.fail(f"{unknown} records are left out: damage may hold the end of their transactions")
 
     def _met(self, bad: UnreadPiece | Note | Caution | Failure) -> None:
-        match bad:
-            case Note(message):
-                log.info(message)
-            case Caution(message):
-                log.warning(message)
-            case Failure(message):
-                self.plan.lost(message)
-            case UnreadPiece():
-                self._met_damage(bad)
-
-    def _met_damage(self, bad: UnreadPiece) -> None:
+        if not isinstance(bad, UnreadPiece):
+            self.plan.say(bad)
+            return
         damage = bad.damage
         if damage is None:
             assert bad.batch is not None

@@ -31,7 +31,7 @@ from kafkatool.engine.records.arrow_rows import (
     known,
     timestamp_types,
 )
-from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, StreamItem, UnreadPiece
 from kafkatool.engine.records.subject import ReadLimits, Subject, logs_of
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.engine.stats.walk import LogStats, StatsJob
@@ -174,7 +174,12 @@ class RowReader:
         said: list[str] = []
         failed: list[str] = []
         hidden = 0
-        for piece in self._pieces(stretch, said, failed):
+        for piece in self._pieces(stretch):
+            if isinstance(piece, Note | Caution | Failure):
+                # That a disk fails is seen in the batches that it does not give.
+                said += [piece.message] if isinstance(piece, Note) else []
+                failed += [piece.message] if isinstance(piece, Failure) else []
+                continue
             if isinstance(piece, UnreadPiece):
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
@@ -192,25 +197,23 @@ class RowReader:
         if said:
             self._can_read(stretch)
 
-    def _pieces(
-        self, stretch: LogStretch, said: list[str], failed: list[str]
-    ) -> Iterator[RecordPiece | UnreadPiece]:
-        """Yield the pieces in a stretch; collect notes about its log, and why it cannot be opened."""
+    def _pieces(self, stretch: LogStretch) -> Iterator[StreamItem]:
+        """Yield the pieces in a stretch, and what is to be said of its log."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
             subject = _subject(stretch)
             if log not in logs_of(subject.named):
-                said.append(f"{log.path}: deleted since its directory was listed")
+                yield Note(f"{log.path}: deleted since its directory was listed")
                 return
             stream = RecordStream(subject, self.guest, start=Start(log, stretch.start))
         except (FileNotFoundError, KafkatoolError) as error:
-            failed.append(str(error))
+            yield Failure(str(error))
             return
         for piece in stream.pieces():
             if isinstance(piece, Note | Caution | Failure):
                 # A walk reaches the next log before it is stopped.
-                if piece.message.startswith(f"{log.path}:") and not isinstance(piece, Caution):
-                    (said if isinstance(piece, Note) else failed).append(piece.message)
+                if piece.message.startswith(f"{log.path}:"):
+                    yield piece
                 continue
             if isinstance(piece, UnreadPiece):
                 if piece.log != log or _position(piece) >= stretch.end:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import directory_target
 from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import RecordPiece, RecordStream
@@ -97,7 +97,7 @@ def set_limits(
 def subject_of(partition: Path, high_watermark: int | None = None) -> Subject:
     target = directory_target(str(partition))
     assert target is not None
-    return next(subjects_of(find_partitions([target], GUEST).homes, high_watermark))
+    return next(subjects_of(Selection([target], GUEST).homes, high_watermark))
 
 
 def judged(stream: RecordStream) -> dict[int, tuple[str, str]]:

@@ -34,10 +34,8 @@ _COLUMNS = [
 
 
 def bench_compare(
-    before: Annotated[
-        str, typer.Argument(metavar="A.json", show_default=False, help="The earlier result, written with -o.")
-    ],
-    after: Annotated[str, typer.Argument(metavar="B.json", show_default=False, help="The later result.")],
+    before: Annotated[str, typer.Argument(metavar="A.json", help="The earlier result, written with -o.")],
+    after: Annotated[str, typer.Argument(metavar="B.json", help="The later result.")],
     *,
     changed: Annotated[bool, typer.Option("--changed", help="Show only what changed.")] = False,
     fmt: FormatOpt = Format.table,

@@ -21,7 +21,6 @@ DirArg = Annotated[
     str,
     typer.Argument(
         metavar="DIR",
-        show_default=False,
         help="Directory to write to, on the volume to measure. It must be empty or not exist.",
     ),
 ]
@@ -45,7 +44,6 @@ class BenchOptions(TalkOptions):
             "--output",
             "--out",
             metavar="FILE",
-            show_default=False,
             help="Write the whole result as one JSON object, for compare.",
         ),
     ] = None

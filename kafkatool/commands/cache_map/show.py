@@ -41,10 +41,12 @@ from kafkatool.engine.cache.residents import (
     Reader,
     cached_tail,
     map_targets,
-    named_partitions,
+    noted_places,
     reading_from,
 )
-from kafkatool.engine.cluster.group_offsets import GroupOffsets, read_group_offsets
+from kafkatool.engine.cluster.group_offsets import TOPIC, GroupOffsets, read_group_offsets
+from kafkatool.engine.directory.partition_filter import parse_partition_filter
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, Target
 from kafkatool.engine.files.residency import Cell, condensed
 
@@ -109,8 +111,9 @@ class Looked:
         if not self._looking.groups:
             return {}
         homes: list[Target] = [_home(target) for target in self._targets]
-        found = named_partitions(dict.fromkeys(homes), self._looking.guest, self._looking.notes)
-        return read_group_offsets((one for one, _home in found), self._looking.guest)
+        only = parse_partition_filter([TOPIC])
+        found = noted_places(Selection(dict.fromkeys(homes), self._looking.guest, only), self._looking.notes)
+        return read_group_offsets((one.partition for one in found), self._looking.guest)
 
 
 def _home(target: Target) -> LogDirTarget:

@@ -71,7 +71,7 @@ def compact(
     """
     from kafkatool.commands.compact.telling import Telling
     from kafkatool.engine.compaction.run import compact_partitions
-    from kafkatool.engine.directory.selection import find_partitions, most_workers
+    from kafkatool.engine.directory.selection import Selection, most_workers
 
     talk, outcome, least = common.talk(), RunOutcome(), severity(fail_on)
     if plan.undo_instead(where, "compact", talk, fmt):
@@ -79,7 +79,7 @@ def compact(
     how.refuse_nonsense(plan, broker, where_to_run)
     guest, expansion = common.guest(), where.directories()
     request = how.request(plan, broker, expansion.named)
-    found = find_partitions(expansion.targets, guest)
+    found = Selection(expansion.targets, guest)
     outcome.fail(talk, [*expansion.problems, *found.problems])
     if request.watermark is not None and sum(len(home.partitions) for home in found.homes) != 1:
         raise UsageError("--high-watermark N takes one partition")

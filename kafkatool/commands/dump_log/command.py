@@ -129,15 +129,12 @@ class KafkaOptions:
         typer.Option(
             "--key-decoder-class",
             metavar="CLASS",
-            show_default=False,
             help="Kafka's String, Integer, Long or Default decoder.",
         ),
     ] = None
     value_decoder_class: Annotated[
         str | None,
-        typer.Option(
-            "--value-decoder-class", metavar="CLASS", show_default=False, help="The same for values."
-        ),
+        typer.Option("--value-decoder-class", metavar="CLASS", help="The same for values."),
     ] = None
     max_batch_size: Annotated[
         str,
@@ -196,7 +193,7 @@ def dump_log(
     *,
     files: Annotated[
         str | None,
-        typer.Option("--files", metavar="A,B,...", show_default=False, help="Comma-separated files."),
+        typer.Option("--files", metavar="A,B,...", help="Comma-separated files."),
     ] = None,
     fmt: Annotated[
         DumpFormat, typer.Option("--format", help="Output format; kafka is the text of kafka-dump-log.")
@@ -273,6 +270,7 @@ def _groups(
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
     from kafkatool.engine.directory.log_groups import log_groups
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.directory.targets import FileTarget
 
     outcome.named.update(listed)
@@ -291,5 +289,5 @@ def _groups(
     for problem in expansion.problems:
         fail(problem)
     outcome.named.update(target.path for target in expansion.targets)
-    for target in expansion.targets:
-        yield from log_groups(target, request.chosen.wanted, fail)
+    selection = Selection(expansion.targets, request.classic.guest)
+    yield from log_groups(selection, request.chosen.wanted, fail)

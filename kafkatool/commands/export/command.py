@@ -62,7 +62,6 @@ def export(
             "-o",
             "--output",
             metavar="PATH",
-            show_default=False,
             help="A directory for one file per segment, where an interrupted or later run continues; or, "
             "with an extension, one file.",
         ),
@@ -71,7 +70,6 @@ def export(
         ExportFormat | None,
         typer.Option(
             "--format",
-            show_default=False,
             help="Output format. By default the extension of the output decides, else parquet. parquet and "
             "arrow need the extra `arrow`.",
         ),

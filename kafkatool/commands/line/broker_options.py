@@ -24,7 +24,6 @@ class BrokerOptions:
         typer.Option(
             "--at",
             metavar="TIME",
-            show_default=False,
             help="Decide as of this time: epoch ms, ISO 8601, now+3d. By default now.",
         ),
     ] = None

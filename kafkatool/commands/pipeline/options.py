@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
     from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import FoundPartitions, Home
+    from kafkatool.engine.directory.selection import Home, Selection
     from kafkatool.engine.files.source import Guest
 
 RUN_COLUMNS = (
@@ -45,7 +45,6 @@ class RootOptions(PathOptions):
         list[str] | None,
         typer.Argument(
             metavar="ROOT...",
-            show_default=False,
             help="A log directory, server.properties, a quoted glob, or what `pipeline collect` wrote; "
             "LABEL=ROOT names it in the tables.",
         ),
@@ -65,7 +64,6 @@ class AuditOptions(RecheckOptions):
             "--at",
             "--now",
             metavar="TIME",
-            show_default=False,
             help="Judge retention and compaction as of this time. By default now.",
         ),
     ] = None
@@ -97,7 +95,7 @@ class AuditOptions(RecheckOptions):
         )
         return PipelineRun(request)
 
-    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, FoundPartitions], Sources]:
+    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Selection], Sources]:
         from kafkatool.commands.line.broker_options import BrokerOptions
 
         broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)

@@ -47,12 +47,10 @@ TOPIC_COLUMNS = (
 
 def pipeline_report(
     *,
-    lake: Annotated[
-        str, typer.Argument(metavar="LAKE", show_default=False, help="A lake, or one of its runs.")
-    ],
+    lake: Annotated[str, typer.Argument(metavar="LAKE", help="A lake, or one of its runs.")],
     older: Annotated[
         str | None,
-        typer.Argument(metavar="OLDER", show_default=False, help="An earlier lake or run to compare with."),
+        typer.Argument(metavar="OLDER", help="An earlier lake or run to compare with."),
     ] = None,
     fmt: FormatOpt = Format.table,
     raw: RawOpt = False,

@@ -23,7 +23,7 @@ from kafkatool.engine.batches.range_columns import records_in
 from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.directory.named_file import SEGMENT_FILES
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
 from kafkatool.engine.jobs.events import Caution, Detail, Failure, Note, Said
@@ -80,7 +80,7 @@ class RecordReading:
     def subjects(self, where: PathOptions) -> list[Subject]:
         """The partitions that were named; what could not be read of them is said."""
         expansion = where.expand(readable=SEGMENT_FILES)
-        found = find_partitions(expansion.targets, self.guest)
+        found = Selection(expansion.targets, self.guest)
         for problem in [*expansion.problems, *found.problems]:
             self.fail(problem)
         subjects = list(subjects_of(found.homes, self.high_watermark))
@@ -120,7 +120,6 @@ class RecordReading:
             follows=follows,
             waits=follows and not self.show_all,
             max_batch_size=self.max_batch_size,
-            max_inflated=self.max_batch_size,
             advance=advance,
         )
 

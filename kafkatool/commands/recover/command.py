@@ -80,7 +80,7 @@ def recover(
     from kafkatool.commands.recover.telling import RecoveryTelling
     from kafkatool.commands.rows.plans import now_ms
     from kafkatool.engine.cluster.topic_settings import read_numbers
-    from kafkatool.engine.directory.selection import find_partitions, most_workers
+    from kafkatool.engine.directory.selection import Selection, most_workers
     from kafkatool.engine.jobs.worker_pool import workers
     from kafkatool.engine.recover.broker_start import SETTINGS
     from kafkatool.engine.recover.run import RecoveryRun
@@ -90,7 +90,7 @@ def recover(
         return
     guest, settings = common.guest(mends_bits=mend_bits), read_numbers(plan.settings or (), config, SETTINGS)
     how, expansion = plan.applying(now_ms()), where.directories()
-    found = find_partitions(expansion.targets, guest)
+    found = Selection(expansion.targets, guest)
     outcome.fail(talk, [*expansion.problems, *found.unread])
     if keep_after_damage is not None and sum(len(home.partitions) for home in found.homes) != 1:
         raise UsageError("--keep-after-damage takes one partition")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafkatool.commands.rows.findings import REPLICAS
 from kafkatool.commands.rows.plans import RECOVERIES, STEP_COLUMNS, conclude, show_plan, topic_in
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.table import Column, Look, Rows, rows
@@ -14,7 +13,7 @@ from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.batches.row_fields import values
+from kafkatool.engine.batches.row_fields import REPLICAS, values
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.recover.assignment import PartitionFate
 from kafkatool.engine.recover.run import (

@@ -66,7 +66,6 @@ class JudgedBy:
             "--at",
             "--now",
             metavar="TIME",
-            show_default=False,
             help="Report as of this time. By default now.",
         ),
     ] = None
@@ -88,7 +87,6 @@ def report(
             "--output",
             "--out",
             metavar="FILE",
-            show_default=False,
             help="File to write; - is stdout.",
         ),
     ] = None,

@@ -64,7 +64,7 @@ def retention(
     """
     from kafkatool.commands.retention.telling import RetentionTelling
     from kafkatool.commands.rows.plans import now_ms
-    from kafkatool.engine.directory.selection import find_partitions, most_workers
+    from kafkatool.engine.directory.selection import Selection, most_workers
     from kafkatool.engine.retention.run import RetentionRun
 
     talk, outcome = common.talk(), RunOutcome()
@@ -73,7 +73,7 @@ def retention(
     ask.refuse_nonsense(plan)
     guest, how = common.guest(), plan.applying(now_ms())
     judging, expansion = ask.judging(plan, broker, how.now_ms), where.directories()
-    found = find_partitions(expansion.targets, guest)
+    found = Selection(expansion.targets, guest)
     outcome.fail(talk, [*expansion.problems, *found.problems])
     ask.refuse_many(judging, sum(len(home.partitions) for home in found.homes))
     settings = broker.settings(expansion.named, plan.settings)

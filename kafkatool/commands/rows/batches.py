@@ -89,7 +89,7 @@ class LogPlace:
             return cls(path, None, None, segment)
         topic = named.topic
         if named.may_be_cut(name):
-            from kafkatool.engine.cluster.topic_names import real_topic_name
+            from kafkatool.engine.directory.topic_names import real_topic_name
 
             topic = real_topic_name(directory, guest) or topic
         return cls(path, topic, named.partition, segment)

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkatool.commands.rows.findings import REPLICAS
 from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.batches.row_fields import FILE, TOPIC, flag, int64, size, text, word
+from kafkatool.engine.batches.row_fields import FILE, REPLICAS, TOPIC, flag, int64, size, text, word
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 

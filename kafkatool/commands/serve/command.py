@@ -14,7 +14,7 @@ from kafkatool.commands.serve.options import NetworkOptions, ShownOptions
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
-    from kafkatool.engine.directory.selection import FoundPartitions
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.catalog import Catalog
     from kafkatool.engine.serve.partitions import ServedPartition
@@ -61,7 +61,7 @@ def serve(
     go from the page cache to the socket by sendfile(2). Consumer groups work, starting from the committed
     offsets on the disk; nothing is ever written to the directories. The cluster's ACLs do not apply here.
     """
-    from kafkatool.engine.directory.selection import find_partitions
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.directory.targets import FileTarget
 
     speak, guest = common.talk(), common.guest(mends_bits=shown.mend_bits)
@@ -71,7 +71,7 @@ def serve(
         raise UsageError(f"{files[0]}: serve takes directories")
     choice, how = shown.choice(), shown.serving(guest)
     settings = network.settings()
-    found = find_partitions(expansion.targets, guest)
+    found = Selection(expansion.targets, guest)
     for problem in [*expansion.problems, *found.unread]:
         speak.warn(problem)
     from kafkatool.engine.serve.catalog import make_catalog
@@ -113,7 +113,7 @@ def _tell_catalog(catalog: Catalog, speak: Talk) -> None:
         speak.note(f"left out: {count} {word} {partitions}; --include {word} serves {them}")
 
 
-def _refuse_inside(path: str, found: FoundPartitions) -> None:
+def _refuse_inside(path: str, found: Selection) -> None:
     from kafkatool.engine.records.subject import is_inside
 
     for home in found.homes:

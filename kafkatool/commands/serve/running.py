@@ -12,10 +12,8 @@ from kafkatool.commands.screen.table import Ndjson
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, human_size, stdout, takes_escapes
 from kafkatool.commands.serve.options import parse_address
-from kafkatool.engine.directory.selection import find_partitions
-from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Account
 from kafkatool.engine.serve.catalog import Catalog, CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed, Offsets, read_consumer_offsets
@@ -26,7 +24,7 @@ from kafkatool.errors import KafkatoolError
 
 if TYPE_CHECKING:
     from kafkatool.commands.serve.options import NetworkOptions
-    from kafkatool.engine.directory.selection import FoundPartitions
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.traffic import Totals
 
@@ -35,7 +33,7 @@ _OPENING_SECONDS = 2.0
 _DEFAULT_NODE = 1
 
 
-class Session:
+class Session(ServerReporter):
     """One run of `kafkatool serve`."""
 
     def __init__(
@@ -44,7 +42,7 @@ class Session:
         network: NetworkOptions,
         choice: CatalogChoice,
         how: Serving,
-        found: FoundPartitions,
+        found: Selection,
         catalog: Catalog,
         guest: Guest,
         speak: Talk,
@@ -72,9 +70,9 @@ class Session:
             budget=budget,
             follows=how.follows,
             has_sasl=bool(settings.authentication.mechanisms),
-            say=self._say,
+            reporter=self,
         )
-        self._server = Server(settings, answers, self._say, speak.detail)
+        self._server = Server(settings, answers, self)
 
     def run(self) -> None:
         """Returns when it was told to stop, and everything is closed."""
@@ -110,22 +108,10 @@ class Session:
             if time.monotonic() - self._listed_at >= _LIST_AGAIN_SECONDS:
                 self._listed_at = time.monotonic()
                 try:
-                    self._catalog = make_catalog(self._list(), self._choice, self._how, self._catalog)
+                    self._catalog = make_catalog(self._found.anew(), self._choice, self._how, self._catalog)
                 except KafkatoolError as error:
                     self._speak.detail(str(error))
         return self._catalog
-
-    def _list(self) -> FoundPartitions:
-        targets = [
-            target
-            for home in self._found.homes
-            for target in (
-                [LogDirTarget(home.path)]
-                if home.is_whole
-                else [PartitionTarget(one.partition.path) for one in home.partitions]
-            )
-        ]
-        return find_partitions(targets, self._guest)
 
     def _identity(self) -> Identity:
         metas = [home.log_dir.meta for home in self._found.homes if home.log_dir.meta is not None]
@@ -146,11 +132,14 @@ class Session:
 
     # --- talk -----------------------------------------------------------------------------------------
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         """In the place of the status line, which comes back below it."""
         if self._shows_status:
             sys.stderr.write("\r\033[K")
         self._speak.warn(message)
+
+    def detail(self, message: str) -> None:
+        self._speak.detail(message)
 
     def _warn(self) -> None:
         for remark in self._network.remarks():

@@ -21,7 +21,7 @@ from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment
 from kafkatool.engine.directory.roots import Root
-from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
+from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.whole_files import make_directories
@@ -40,7 +40,7 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import TopicPartition
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
-SourcesOf = Callable[[Home, FoundPartitions], Sources]
+SourcesOf = Callable[[Home, Selection], Sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Audit:
 
     def _judge_settings(self, units: list[Unit], pool: Workers) -> None:
         """Retention and compaction, read again only where something has changed."""
-        found = find_partitions(self.root.targets, self.request.verify.guest)
+        found = self.verification.selection
         by_path = {unit.path: unit for unit in units}
         asks: list[PartitionRequest] = []
         copies = RemoteCopies([home.log_dir for home in found.homes], [], self.request.verify.guest)

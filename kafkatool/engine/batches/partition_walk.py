@@ -33,6 +33,8 @@ class Walked(NamedTuple):
     log: SegmentLog
     source: Source
     item: BatchRun | Batch | Damage
+    size: int = 0
+    """Bytes since the one before."""
 
 
 Listing = Callable[[], Sequence[SegmentLog]]
@@ -50,7 +52,6 @@ class PartitionWalk:
         wanted: Range = EVERYWHERE,
         is_growing: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        advance: Callable[[int], None] | None = None,
     ) -> None:
         """`is_growing`: an unfinished tail of the last log is looked at again later, and no damage yet."""
         self.logs = logs
@@ -58,7 +59,6 @@ class PartitionWalk:
         self.wanted = wanted
         self.is_growing = is_growing
         self.max_batch_size = max_batch_size
-        self._advance = advance
         self._base = -1
         self._position: int | None = None
         self._zeros: tuple[str, int, int] | None = None
@@ -146,10 +146,9 @@ class PartitionWalk:
             if isinstance(item, Damage):
                 item = in_flight(item, source)
             end = end_of(item)
-            if self._advance is not None:
-                self._advance(max(0, end - (self._position or 0)))
-            self._position = max(end, self._position or 0)
-            yield Walked(log, source, item)
+            before = self._position or 0
+            self._position = max(end, before)
+            yield Walked(log, source, item, self._position - before)
 
     def _is_beyond(self, item: BatchRun | Batch) -> bool:
         """Whether this and all that follows lies behind what is wanted."""

@@ -68,6 +68,20 @@ TOPIC = (
     int32("partition", "the number of the partition, likewise"),
 )
 FILE = text("file", "path of the file")
+PARTITION = (*TOPIC, text("directory", "the directory of the partition", "path"))
+
+REPLICAS = (
+    ints("replicas", "nodes that hold the partition, by the newest metadata on the disk; null if unknown"),
+    ints("isr", "those of them that were in sync"),
+    int32("leader", "the leader; -1 for none"),
+    time_ms("metadata_ms", "when that was written into the metadata"),
+)
+SEVERITIES = (
+    int64("loss", "number of findings of this severity"),
+    *(int64(name, "likewise") for name in ("no_start", "degraded", "note")),
+    *inside("worst", word("worst", "the worst severity; null where nothing was found", "label")),
+)
+FAILURES = texts("failures", "what could not be read, in words")
 
 HEADER = (
     int64("base_offset", "offset of the first record"),

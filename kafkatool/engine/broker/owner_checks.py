@@ -13,14 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafkatool.engine.broker.checkpoint_effects import Effect
-from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
+from kafkatool.engine.directory.log_dir import LogDir
 from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
+from kafkatool.format.names import METADATA_PARTITION, DirectoryState, parse_partition_directory
 from kafkatool.format.state.properties import MetaProperties, read_meta_properties
 from kafkatool.format.uuids import parse_uuid
 
 _RESERVED_IDS = 100
+_LOADED = (DirectoryState.LIVE, DirectoryState.FUTURE)
 
 
 class OwnerProblem(NamedTuple):
@@ -35,7 +37,7 @@ class OwnerProblem(NamedTuple):
 
 
 def holds_metadata(log_dir: LogDir) -> bool:
-    return any(one.state is PartitionState.METADATA for one in log_dir.partitions)
+    return bool(log_dir.metadata)
 
 
 def is_reserved_id(directory_id: str) -> bool:
@@ -92,7 +94,7 @@ def _id_problems(log_dir: LogDir, meta: MetaProperties) -> Iterator[OwnerProblem
         if is_reserved_id(meta.directory_id):
             text = f"directory.id {meta.directory_id} is reserved: a node does not start with it"
             yield OwnerProblem(log_dir.path, path, Effect.REFUSE, text)
-    elif meta.version > 0 and log_dir.partitions:
+    elif meta.version > 0 and any(map(parse_partition_directory, log_dir.names)):
         text = "names no directory.id: a node gives it a new one, and leads none of it until it starts again"
         yield OwnerProblem(log_dir.path, path, Effect.NOTE, text)
 
@@ -128,12 +130,14 @@ def same_directory_ids(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
 
 def same_partitions(log_dirs: Sequence[LogDir]) -> Iterator[OwnerProblem]:
     """Yield partitions in several directories of a broker; a future replica (-future) is no second copy."""
-    copies: dict[tuple[str, int, PartitionState], list[tuple[LogDir, Partition]]] = defaultdict(list)
+    copies: dict[tuple[str, int, DirectoryState], list[tuple[LogDir, str]]] = defaultdict(list)
     for log_dir in log_dirs:
-        for one in log_dir.partitions:
-            if one.state in (PartitionState.ACTIVE, PartitionState.FUTURE) and one.topic is not None:
-                copies[one.topic, one.partition or 0, one.state].append((log_dir, one))
-    for same in copies.values():
-        for log_dir, copy in same[1:]:
-            text = f"also in {same[0][1].path}: a broker does not start with both"
-            yield OwnerProblem(log_dir.path, copy.path, Effect.REFUSE, text, same[0][1].path)
+        for name in log_dir.names:
+            known = parse_partition_directory(name)
+            if known and known.state in _LOADED and name != METADATA_PARTITION:
+                copies[known.topic, known.partition, known.state].append((log_dir, name))
+    for same in filter(lambda same: len(same) > 1, copies.values()):
+        listed = [(log_dir, one) for log_dir, name in same if (one := log_dir.partition(name)) is not None]
+        for log_dir, copy in listed[1:]:
+            text = f"also in {listed[0][1].path}: a broker does not start with both"
+            yield OwnerProblem(log_dir.path, copy.path, Effect.REFUSE, text, listed[0][1].path)

@@ -10,15 +10,14 @@ is read cache-neutrally. What vanishes meanwhile is left out, with a note.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batches.seek import index_positions
+from kafkatool.engine.batches.headers import plausible_batches
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.directory.extent import (
     first_timestamp,
-    header_at,
     last_indexed_position,
     segment_extent,
 )
@@ -29,16 +28,14 @@ from kafkatool.engine.directory.log_dir import (
     Partition,
     Segment,
     SegmentState,
-    read_files,
-    read_partition,
 )
-from kafkatool.engine.directory.targets import LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.selection import SelectedPlace, Selection
+from kafkatool.engine.directory.targets import Target
 from kafkatool.engine.files.page_cache import PAGE
 from kafkatool.engine.files.residency import FileMap, map_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
-from kafkatool.format.names import parse_partition_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,46 +101,21 @@ class Notes:
 # --- maps ---------------------------------------------------------------------------------------------
 
 
-def named_partitions(
-    targets: Iterable[Target], guest: Guest, notes: Notes
-) -> Iterator[tuple[Partition, str | None]]:
-    """The partitions behind what was named, one at a time, each with its log directory if that was named."""
-    loose = []
-    for target in targets:
-        if isinstance(target, LogDirTarget):
-            yield from ((one, target.path) for one in _partitions_in(target.path, guest, notes))
-        elif isinstance(target, PartitionTarget):
-            yield from ((one, None) for one in _listed(target.path, guest, notes))
-        else:
-            loose.append(target)
+def noted_places(selection: Selection, notes: Notes) -> Iterator[SelectedPlace]:
+    """The places of a selection, one at a time; what cannot be listed is noted at once."""
     problems: list[ListingProblem] = []
-    yield from ((one, None) for one in read_files(loose, problems))
-    notes.add_problems(problems)
-
-
-def _partitions_in(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
-    named = {name: parse_partition_directory(name) for name in os.listdir(path)}
-    order = sorted((known.topic or "", known.partition or 0, name) for name, known in named.items() if known)
-    for _topic, _number, name in order:
-        yield from _listed(os.path.join(path, name), guest, notes)
-
-
-def _listed(path: str, guest: Guest, notes: Notes) -> Iterator[Partition]:
-    problems: list[ListingProblem] = []
-    try:
-        yield read_partition(path, problems, guest)
-    except KafkatoolError as error:
-        if os.path.isdir(path):
-            notes.failures.append(str(error))
-        elif not os.path.lexists(path):  # a journal of ours may be called like a partition
-            notes.vanished.append(path)
+    for place in selection.places(problems):
+        notes.add_problems(problems)
+        problems.clear()
+        yield place
     notes.add_problems(problems)
 
 
 def map_targets(targets: Iterable[Target], guest: Guest, notes: Notes) -> Iterator[MappedPartition]:
     """The maps of all that was named, a partition at a time."""
-    for partition, log_dir in named_partitions(targets, guest, notes):
-        yield map_partition(partition, log_dir, notes)
+    for place in noted_places(Selection(targets, guest), notes):
+        log_dir = None if place.log_dir is None else place.log_dir.path
+        yield map_partition(place.partition, log_dir, notes)
 
 
 def map_partition(
@@ -215,8 +187,8 @@ def _data_end(one: MappedSegment, guest: Guest) -> int:
         return log.map.size
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = last_indexed_position(source, one.segment, guest)
-        while (header := header_at(source, position)) is not None and header.size > 0:
-            position += header.size
+        for found in plausible_batches(source, position):
+            position += found.size
         return min(position, log.map.size)
     return log.map.size
 
@@ -229,14 +201,13 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = 0
         if start:
-            known = index_positions(log.entry.path, guest)
+            known = read_offset_index(log.entry.path, guest).positions
             behind = [at for at in known if at >= start]
             before = [at for at in known if at < start]
             position = behind[0] if behind else (before[-1] if before else 0)
-        while (header := header_at(source, position)) is not None:
-            if position >= start:
-                return header.base_offset, first_timestamp(header)
-            position += header.size
+        for found in plausible_batches(source, position):
+            if found.position >= start:
+                return found.header.base_offset, first_timestamp(found.header)
     return None, None
 
 

@@ -96,13 +96,9 @@ def read_remote_copies(log_dirs: Iterable[LogDir], guest: Guest, *, at_log_end: 
     """
     furthest: dict[int, _Fold] = {}
     for log_dir in log_dirs:
-        for partition in log_dir.partitions:
+        for partition in log_dir.of_topic(TOPIC_NAME):
             number = partition.partition
-            if (
-                partition.topic != TOPIC_NAME
-                or partition.state is not PartitionState.ACTIVE
-                or number is None
-            ):
+            if partition.state is not PartitionState.ACTIVE or number is None:
                 continue
             watermark = None if at_log_end else log_dir.high_watermarks.get((TOPIC_NAME, number))
             fold = _Fold(partition, watermark, guest)

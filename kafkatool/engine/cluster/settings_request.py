@@ -10,8 +10,7 @@ from kafkatool.engine.cluster.broker_dirs import configured_brokers, node_id_of,
 from kafkatool.engine.cluster.effective_settings import Sources, parse_given, read_config_file
 from kafkatool.engine.cluster.metadata_end import early_end
 from kafkatool.engine.cluster.view import read_cluster_view
-from kafkatool.engine.directory.log_dir import PartitionState
-from kafkatool.engine.directory.selection import FoundPartitions, Home
+from kafkatool.engine.directory.selection import Home, Selection
 from kafkatool.engine.directory.targets import is_configuration
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.release import NEWEST, Release
@@ -29,13 +28,12 @@ class SettingsRequest:
     """A file with a topic's settings, or a broker's."""
     kafka_version: str | None = None
 
-    def sources(self, home: Home, found: FoundPartitions, guest: Guest) -> Sources:
+    def sources(self, home: Home, found: Selection, guest: Guest) -> Sources:
         """All that settings may come from for the partitions of one directory. Raises KafkatoolError."""
         brokers = configured_brokers(self.named)
         servers = [path for path in self.named if os.path.isfile(path) and is_configuration(path)]
         log_dirs, node_id = siblings(home.log_dir, [one.log_dir for one in found.homes], brokers)
-        partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
-        metadata = [one for one in partitions if one.state is PartitionState.METADATA]
+        metadata = [one for log_dir in log_dirs for one in log_dir.metadata]
         cluster = read_cluster_view(metadata, guest)
         if node_id is None:
             node_id = node_id_of([home.log_dir])

@@ -98,10 +98,8 @@ class TransactionalIds:
 
 def read_coordinator_state(log_dirs: Sequence[LogDir], guest: Guest) -> CoordinatorState:
     """Return the coordinators' state in these directories, and which of their partitions are missing."""
-    partitions = [one for log_dir in log_dirs for one in log_dir.partitions]
-    known = read_transactional_ids(partitions, guest)
-    metadata = [one for one in partitions if one.state is PartitionState.METADATA]
-    cluster = read_cluster_view(metadata, guest)
+    known = read_transactional_ids((one for log_dir in log_dirs for one in log_dir.of_topic(TOPIC)), guest)
+    cluster = read_cluster_view([one for log_dir in log_dirs for one in log_dir.metadata], guest)
     in_sync = {number for number in known.whole if _is_in_sync(number, log_dirs, cluster)}
     numbers = {number for topic_id, number in cluster.partitions if cluster.topic_ids.get(topic_id) == TOPIC}
     missing = sorted((numbers or set(range(DEFAULT_PARTITIONS))) - in_sync)
@@ -114,7 +112,7 @@ def _is_in_sync(number: int, log_dirs: Sequence[LogDir], cluster: ClusterView) -
     holders = [
         None if one.meta is None else one.meta.node_id
         for one in log_dirs
-        if any((each.topic, each.partition) == (TOPIC, number) for each in one.partitions)
+        if any(each.partition == number for each in one.of_topic(TOPIC))
     ]
     return replicas is None or any(node is None or node in replicas.isr for node in holders)
 

@@ -15,7 +15,7 @@ from kafkatool.engine.compaction.key_room import KeyRoom, KeysDoNotFit
 from kafkatool.engine.compaction.map_in_parts import Parting
 from kafkatool.engine.compaction.partition_run import CompactionRequest, PartitionCompaction, PartitionEvent
 from kafkatool.engine.directory.log_dir import PartitionState
-from kafkatool.engine.directory.selection import FoundPartitions, Home
+from kafkatool.engine.directory.selection import Home, Selection
 from kafkatool.engine.files.lock import refuse_if_in_use
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.events import Failure, Note
@@ -37,7 +37,7 @@ CompactionEvent = PartitionEvent | TopicSettingsFound | OldMetadata
 
 
 def compact_partitions(
-    found: FoundPartitions, request: CompactionRequest, guest: Guest, pool: Workers
+    found: Selection, request: CompactionRequest, guest: Guest, pool: Workers
 ) -> Generator[CompactionEvent, None, None]:
     """Clean what is compacted of these. Raises Refused before anything is read or written, UsageError."""
     paths = [*request.settings.named, request.settings.config or ""]
@@ -55,7 +55,7 @@ def compact_partitions(
 
 class _CompactionRun:
     def __init__(
-        self, found: FoundPartitions, request: CompactionRequest, guest: Guest, verdicts: TransactionVerdicts
+        self, found: Selection, request: CompactionRequest, guest: Guest, verdicts: TransactionVerdicts
     ) -> None:
         self._found, self._request, self._guest, self._verdicts = found, request, guest, verdicts
         self._room = KeyRoom(request.memory, is_all_counted=request.shows_passes)

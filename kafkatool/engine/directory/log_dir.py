@@ -10,8 +10,10 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeVar
 
 from kafkatool.engine.directory.targets import FileTarget
@@ -168,21 +170,86 @@ def tell_problems(problems: Iterable[ListingProblem], notes: list[str], failures
             failures.append(f"{problem.path}: {problem.message}")
 
 
-@dataclass(slots=True)
+@dataclass
 class LogDir:
-    """One log directory: its owner, its checkpoints, and everything in it."""
+    """One log directory: its owner, its checkpoints, and everything in it.
+
+    What is in its directories is listed when it is asked for, each once.
+    """
 
     path: str
+    guest: Guest = field(default_factory=Guest, repr=False)
     meta: MetaProperties | None = None
     was_shut_down_cleanly: bool = False
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     log_starts: dict[TopicPartition, int] = field(default_factory=dict)
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
-    partitions: list[Partition] = field(default_factory=list)
     files: list[FileEntry] = field(default_factory=list)
-    remote_cache: list[FileEntry] = field(default_factory=list)
-    unknown_directories: list[str] = field(default_factory=list)
+    names: dict[str, None] = field(default_factory=dict)
+    """Of its directories, whatever they are, in order."""
     problems: list[ListingProblem] = field(default_factory=list)
+    """Met so far."""
+    listed: dict[str, Partition | None] = field(default_factory=dict, repr=False, compare=False)
+    """By the names of their directories, those of its partitions that were asked for."""
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return self._those(self.names)
+
+    @property
+    def metadata(self) -> list[Partition]:
+        """The log of the cluster's metadata, if it is here; no other partition is listed."""
+        return self._those([METADATA_PARTITION])
+
+    def of_topic(self, topic: str) -> list[Partition]:
+        """The partitions in whose directories' names the topic stands; no other is listed."""
+        return [
+            one
+            for one in self._those(name for name in self.names if name.startswith(f"{topic}-"))
+            if one.topic == topic
+        ]
+
+    def partition(self, name: str) -> Partition | None:
+        """The partition in one of the directories; None where that is missing, or cannot be listed."""
+        if name not in self.listed:
+            self.listed[name] = self.look_at(name, self.problems)
+        return self.listed[name]
+
+    def look_at(self, name: str, problems: list[ListingProblem]) -> Partition | None:
+        """List a partition without keeping it; None where it is missing, or that cannot be done."""
+        if name not in self.names or parse_partition_directory(name) is None:
+            return None
+        path = os.path.join(self.path, name)
+        try:
+            files, directories = _list(path, problems)
+        except _GoneError:
+            return None
+        return _partition(path, files, directories, problems, self.guest)
+
+    def _those(self, names: Iterable[str]) -> list[Partition]:
+        return [one for name in names if (one := self.partition(name)) is not None]
+
+    @property
+    def remote_cache(self) -> list[FileEntry]:
+        return self._remote_cache[0]
+
+    @cached_property
+    def _remote_cache(self) -> tuple[list[FileEntry], list[str]]:
+        if REMOTE_INDEX_CACHE in self.names:
+            with suppress(_GoneError):
+                return _list(os.path.join(self.path, REMOTE_INDEX_CACHE), self.problems)
+        return [], []
+
+    @property
+    def unknown_directories(self) -> list[str]:
+        """What is neither a partition nor any other directory of a broker's."""
+        found = []
+        for name in self.names:
+            if name == REMOTE_INDEX_CACHE:
+                found += [os.path.join(self.path, name, inner) for inner in self._remote_cache[1]]
+            elif parse_partition_directory(name) is None:
+                found.append(os.path.join(self.path, name))
+        return found
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
@@ -193,17 +260,16 @@ class LogDir:
 
 
 def read_log_dir(path: str, guest: Guest | None = None, *, partitions: bool = True) -> LogDir:
-    """Everything in a log directory, or only the files at its top.
+    """Everything in a log directory, or only what is at its top; the rest is listed when it is asked for.
 
     Raises KafkatoolError only if it cannot be listed at all.
     """
-    guest = guest or Guest()
-    found = LogDir(path)
-    files, directories = _list(path, found.problems, must_exist=True)
-    found.files = files
-    for name in directories if partitions else ():
-        _add_directory(found, os.path.join(path, name), name, guest)
-    _read_top_level(found, guest)
+    problems: list[ListingProblem] = []
+    files, directories = _list(path, problems, must_exist=True)
+    found = LogDir(path, guest or Guest(), files=files, names=dict.fromkeys(directories), problems=problems)
+    if partitions:
+        _ = found.partitions, found.remote_cache
+    _read_top_level(found)
     return found
 
 
@@ -254,21 +320,6 @@ def unique_files(files: Iterable[FileEntry]) -> Iterator[FileEntry]:
                 continue
             seen.add(entry.identity)
         yield entry
-
-
-def _add_directory(found: LogDir, path: str, name: str, guest: Guest) -> None:
-    if parse_partition_directory(name) is None and name != REMOTE_INDEX_CACHE:
-        found.unknown_directories.append(path)
-        return
-    try:
-        files, directories = _list(path, found.problems)
-    except _GoneError:
-        return
-    if name == REMOTE_INDEX_CACHE:
-        found.remote_cache = files
-        found.unknown_directories += [os.path.join(path, inner) for inner in directories]
-    else:
-        found.partitions.append(_partition(path, files, directories, found.problems, guest))
 
 
 def _partition(
@@ -330,9 +381,9 @@ def _segment_state(state: FileState, files: list[FileEntry]) -> SegmentState:
     return SegmentState.DELETED
 
 
-def _read_top_level(found: LogDir, guest: Guest) -> None:
+def _read_top_level(found: LogDir) -> None:
     def read(kind: FileKind, decode: Callable[[bytes], _Value]) -> _Value | None:
-        return _read_small(found.path, kind.name, decode, found.files, found.problems, guest)
+        return _read_small(found.path, kind.name, decode, found.files, found.problems, found.guest)
 
     def offsets(kind: FileKind) -> dict[TopicPartition, int]:
         entries: list[PartitionOffset] = read(kind, read_offset_checkpoint) or []

@@ -1,62 +1,62 @@
-"""The logs behind a target, in the order in which they are read."""
+"""The logs behind what was named, in the order in which they are read."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kafkatool.engine.batches.seek import Range
-from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.log_dir import ListingProblem
+from kafkatool.engine.directory.selection import Selection
+from kafkatool.engine.directory.targets import FileTarget
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of
-from kafkatool.format.names import FileState, parse_partition_directory
+from kafkatool.format.names import FileState
 
 _LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
-def log_groups(target: Target, wanted: Range, fail: Callable[[str], None]) -> Iterator[list[str]]:
-    """The files that a target stands for, a list for every partition; a file stands for itself.
+def log_groups(selection: Selection, wanted: Range, fail: Callable[[str], None]) -> Iterator[list[str]]:
+    """The files that were named, a list for every partition; a file stands for itself.
 
     A directory stands for its logs and metadata snapshots, in every state (`.deleted`, `.swap` …).
     Segments that lie outside the wanted offsets by their names are left out. A partition that cannot be
     listed is told to `fail`, and the others follow.
     """
-    match target:
-        case FileTarget(path):
-            yield [path]
-        case PartitionTarget(path):
-            yield _partition_logs(path, wanted, fail)
-        case LogDirTarget(path):
-            for name in _listed(path, fail):
-                below = os.path.join(path, name)
-                if parse_partition_directory(name) is not None and os.path.isdir(below):
-                    yield _partition_logs(below, wanted, fail)
+    for target in selection.targets:
+        problems: list[ListingProblem] = []
+        if isinstance(target, FileTarget):
+            yield [target.path]
+        for place in selection.places_of(target, problems, by_name=True):
+            inside = [one for one in problems if one.path.startswith(os.path.join(place.partition.path, ""))]
+            _tell((one for one in problems if one not in inside), fail)
+            # What cannot be asked for its size fails where it is read.
+            paths = [*(one.path for one in place.partition.files), *(one.path for one in inside)]
+            yield _logs_among(paths, wanted)
+            problems.clear()
+        _tell(problems, fail)
 
 
-def _listed(directory: str, fail: Callable[[str], None]) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except FileNotFoundError:  # deleted since its parent was listed
-        return []
-    except OSError as error:
-        fail(f"{directory}: {error.strerror}")
-        return []
+def _tell(problems: Iterable[ListingProblem], fail: Callable[[str], None]) -> None:
+    for one in problems:
+        if not one.vanished:  # deleted since its parent was listed
+            fail(f"{one.path}: {one.message}")
 
 
-def _partition_logs(directory: str, wanted: Range, fail: Callable[[str], None]) -> list[str]:
-    names = _listed(directory, fail)
-    found = sorted(
-        (named.kind.name, named.offset or 0, name) for name in names if (named := kind_of(name)).kind in _LOGS
-    )
-    bases = sorted(
-        offset
-        for kind, offset, name in found
-        if kind == kinds.LOG.name and kind_of(name).state is FileState.LIVE
-    )
+def _logs_among(paths: list[str], wanted: Range) -> list[str]:
+    found = []
+    for path in paths:
+        named = kind_of(os.path.basename(path))
+        if named.kind in _LOGS:
+            found.append((named.kind.name, named.offset or 0, path, named.state))
+    found.sort(key=lambda one: one[:3])
+    bases = [
+        offset for kind, offset, _path, state in found if kind == kinds.LOG.name and state is FileState.LIVE
+    ]
     return [
-        os.path.join(directory, name)
-        for kind, offset, name in found
+        path
+        for kind, offset, path, _state in found
         if kind != kinds.LOG.name or may_hold(wanted, offset, bases)
     ]
 

@@ -1,10 +1,17 @@
-"""The partitions behind what was named, by the log directory they are in: that is what a plan is made for."""
+"""What the user named: its log directories, each listed once, and the partitions in them.
+
+selection.homes       for plans, by log directory: partitions in the order of their names, and a file
+                      as a partition of which only that segment is meant
+selection.places(…)   for streams and checks, one at a time in the order in which they were named, those
+                      of a log directory by topic and number; files last, as partitions of nothing else
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kafkatool.engine.directory.log_dir import (
     ListingProblem,
@@ -16,14 +23,16 @@ from kafkatool.engine.directory.log_dir import (
     read_partition,
 )
 from kafkatool.engine.directory.named_file import SEGMENT_FILES
+from kafkatool.engine.directory.partition_filter import EVERYTHING, PartitionFilter
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.topic_names import topic_names
 from kafkatool.engine.files.object_storage import absolute_path, normal_path
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of
-from kafkatool.format.names import parse_partition_directory
+from kafkatool.format.names import METADATA_PARTITION, parse_partition_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +62,15 @@ class Home:
     partitions: list[NamedPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FoundPartitions:
-    homes: list[Home] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    """What could not be read, or is malformed."""
-    unread: list[str] = field(default_factory=list)
-    """The first of the two only."""
+@dataclass(frozen=True, slots=True)
+class SelectedPlace:
+    """A partition, or some files of one."""
+
+    partition: Partition
+    log_dir: LogDir | None = None
+    """The log directory that was named; None where the partition or its files were."""
+    is_partial: bool = False
+    """Whether only some of its files were named."""
 
 
 def most_workers(homes: Iterable[Home]) -> int:
@@ -68,46 +79,200 @@ def most_workers(homes: Iterable[Home]) -> int:
     return min(len(sizes), sum(sizes) // WORTH_A_WORKER)
 
 
-def find_partitions(targets: Iterable[Target], guest: Guest) -> FoundPartitions:
-    """What is meant, a home for every log directory, partitions in the order of their names.
+class Selection:
+    """What was named, less what a filter leaves out. Nothing is listed before it is asked for."""
 
-    A partition that waits to be deleted is meant only where it is named itself.
-    """
-    named: dict[str, set[str]] = {}
-    files: dict[str, set[int]] = {}
-    whole: list[str] = []
-    alone: list[FileTarget] = []
-    for target in targets:
-        path = normal_path(target.path)
+    def __init__(self, targets: Iterable[Target], guest: Guest, only: PartitionFilter = EVERYTHING) -> None:
+        self.targets = list(targets)
+        self._guest, self._only = guest, only
+        self._log_dirs: dict[str, LogDir] = {}
+        self._named: dict[str, Partition] = {}
+        self._problems: list[ListingProblem] = []
+
+    def anew(self) -> Selection:
+        """The same, with nothing listed yet."""
+        return Selection(self.targets, self._guest, self._only)
+
+    def without_files(self) -> Selection:
+        """The same without single files; what is listed already is not listed again."""
+        found = self.anew()
+        found.targets = [one for one in self.targets if not isinstance(one, FileTarget)]
+        found._log_dirs, found._named = self._log_dirs, self._named
+        return found
+
+    # --- log directories ----------------------------------------------------------------------------------
+
+    @cached_property
+    def log_dirs(self) -> list[LogDir]:
+        """Those that were named, with all their partitions. Raises KafkatoolError."""
+        return [self._log_dir(one.path, is_whole=True) for one in self.targets if _is_log_dir(one)]
+
+    def log_dir_of(self, partition: str) -> LogDir:
+        """The directory that a partition's lies in: what is at its top. Raises KafkatoolError."""
+        return self._log_dir(os.path.dirname(absolute_path(partition)))
+
+    def _log_dir(self, path: str, *, is_whole: bool = False) -> LogDir:
+        key = absolute_path(path)
+        if key not in self._log_dirs:
+            self._log_dirs[key] = read_log_dir(path, self._guest, partitions=is_whole)
+        return self._log_dirs[key]
+
+    # --- for streams and checks ---------------------------------------------------------------------------
+
+    def places(self, problems: list[ListingProblem]) -> Iterator[SelectedPlace]:
+        """All that was named; what was listed for it and could not be read is added to `problems`."""
+        for target in self.targets:
+            yield from self.places_of(target, problems)
+        yield from self.files(problems)
+
+    def places_of(
+        self, target: Target, problems: list[ListingProblem], *, by_name: bool = False
+    ) -> Iterator[SelectedPlace]:
+        """The partitions of one target; those of a log directory are not kept, unless all are listed."""
         if isinstance(target, LogDirTarget):
-            named.setdefault(path, set())
-            whole.append(path)
-        elif isinstance(target, PartitionTarget):
-            named.setdefault(_parent(path), set()).add(path)
-        elif isinstance(target, FileTarget) and target.read_as is not None:
-            alone.append(target)
-        elif isinstance(target, FileTarget):
-            directory = os.path.dirname(path) or "."
-            named.setdefault(_parent(directory), set()).add(directory)
-            files.setdefault(directory, set()).add(_base(path))
-    found = FoundPartitions()
-    for home, directories in named.items():
-        _read_home(found, home, directories, files, guest, is_whole=home in whole)
-    for file in alone:
-        _read_alone(found, file)
-    return found
+            log_dir = self._log_dir(target.path)
+            names = self._names_in(log_dir)
+            for name in names if by_name else sorted(names, key=_by_topic):
+                one = log_dir.listed[name] if name in log_dir.listed else log_dir.look_at(name, problems)
+                if one is not None:
+                    yield SelectedPlace(one, log_dir)
+        elif isinstance(target, PartitionTarget) and self._takes(target.path):
+            found = self.partition_at(target.path, problems)
+            if found is not None:
+                yield SelectedPlace(found)
+
+    def files(self, problems: list[ListingProblem]) -> Iterator[SelectedPlace]:
+        named = [one for one in self.targets if isinstance(one, FileTarget)]
+        for partition in read_files(named, problems):
+            if self._takes(partition.path):
+                yield SelectedPlace(partition, is_partial=True)
+
+    def partition_at(self, path: str, problems: list[ListingProblem]) -> Partition | None:
+        """A partition that was named itself, or lies beside one; None where it cannot be listed."""
+        key = normal_path(path)
+        if key not in self._named:
+            try:
+                self._named[key] = read_partition(path, problems, self._guest)
+            except KafkatoolError as error:
+                gone = isinstance(error.__cause__, FileNotFoundError | NotADirectoryError)
+                problems.append(ListingProblem(path, str(error).removeprefix(f"{path}: "), vanished=gone))
+                return None
+        return self._named[key]
+
+    # --- for plans ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def homes(self) -> list[Home]:
+        """A home for every log directory, partitions in the order of their names.
+
+        A partition that waits to be deleted is meant only where it is named itself.
+        """
+        named: dict[str, set[str]] = {}
+        files: dict[str, set[int]] = {}
+        whole: set[str] = set()
+        alone: list[FileTarget] = []
+        for target in self.targets:
+            path = normal_path(target.path)
+            if isinstance(target, LogDirTarget):
+                named.setdefault(path, set())
+                whole.add(path)
+            elif isinstance(target, PartitionTarget):
+                named.setdefault(_parent(path), set()).add(path)
+            elif target.read_as is not None:
+                alone.append(target)
+            else:
+                directory = os.path.dirname(path) or "."
+                named.setdefault(_parent(directory), set()).add(directory)
+                files.setdefault(directory, set()).add(_base(path))
+        homes = [self._home(path, some, files, is_whole=path in whole) for path, some in named.items()]
+        return homes + [home for file in alone for home in self._alone(file)]
+
+    @property
+    def problems(self) -> list[str]:
+        """What of the homes could not be read, or is malformed."""
+        _ = self.homes
+        return [f"{one.path}: {one.message}" for one in self._problems]
+
+    @property
+    def unread(self) -> list[str]:
+        """The first of the two only."""
+        _ = self.homes
+        return [f"{one.path}: {one.message}" for one in self._problems if not one.is_malformed]
+
+    def _home(self, path: str, directories: set[str], files: dict[str, set[int]], *, is_whole: bool) -> Home:
+        log_dir = self._log_dir(path, is_whole=is_whole and self._only.takes_everything)
+        home = Home(path, log_dir, is_whole and self._only.takes_everything)
+        partitions: dict[str, Partition] = {}
+        for name in self._names_in(log_dir) if is_whole else ():
+            one = log_dir.partition(name)
+            if one is not None and one.state is not PartitionState.DELETED:
+                partitions[normal_path(one.path)] = one
+        self._problems += [
+            one for one in log_dir.problems if not one.vanished and (is_whole or _is_at_top(one, log_dir))
+        ]
+        for directory in sorted(filter(self._takes, directories - partitions.keys())):
+            if (one := self._partition_in(log_dir, directory)) is not None:
+                partitions[directory] = one
+        for directory, partition in sorted(partitions.items()):
+            bases = frozenset(files.get(directory, ())) or None
+            home.partitions.append(_named(partition, log_dir, bases))
+        return home
+
+    def _partition_in(self, log_dir: LogDir, directory: str) -> Partition | None:
+        """One that was named, as a part of its log directory where its name is a partition's."""
+        found = self._named.get(directory) or log_dir.partition(os.path.basename(directory))
+        if found is None or normal_path(found.path) != directory:
+            problems: list[ListingProblem] = []
+            found = self.partition_at(directory, problems)
+            self._problems += problems if found is None else ()
+        return found
+
+    def _alone(self, file: FileTarget) -> Iterator[Home]:
+        """Take a log under a name of its own for all there is: nothing around it belongs to it."""
+        for partition in read_files([file], self._problems):
+            named = NamedPartition(partition, None, None, is_alone=True)
+            yield Home(partition.path, LogDir(partition.path), partitions=[named])
+
+    # --- the filter ---------------------------------------------------------------------------------------
+
+    def _names_in(self, log_dir: LogDir) -> list[str]:
+        """Of the directories of partitions, those that are meant, in order."""
+        names = (name for name in log_dir.names if parse_partition_directory(name) is not None)
+        return [name for name in names if self._takes(os.path.join(log_dir.path, name))]
+
+    def _takes(self, directory: str) -> bool:
+        if self._only.takes_everything:
+            return True
+        name = os.path.basename(absolute_path(directory))
+        known = parse_partition_directory(name)
+        if known is None:
+            return self._only.takes(None, None)
+        topic = self._whole_name(directory) if known.may_be_cut(name) else None
+        return self._only.takes(topic or known.topic, known.partition)
+
+    def _whole_name(self, directory: str) -> str | None:
+        """The topic of a directory whose name is cut, where some metadata that was named knows it."""
+        found = self.partition_at(directory, [])
+        if found is None or found.topic_id is None:
+            return None
+        homes = [os.path.dirname(absolute_path(directory)), *(one.path for one in self.targets)]
+        beside = [os.path.join(home, METADATA_PARTITION) for home in homes]
+        return topic_names(beside, {found.topic_id}, self._guest).get(found.topic_id)
 
 
-def _read_alone(found: FoundPartitions, file: FileTarget) -> None:
-    """Take a log under a name of its own for all there is: nothing around it belongs to it."""
-    problems: list[ListingProblem] = []
-    for partition in read_files([file], problems):
-        home = Home(partition.path, LogDir(partition.path))
-        home.partitions.append(NamedPartition(partition, None, None, is_alone=True))
-        found.homes.append(home)
-    messages = [f"{one.path}: {one.message}" for one in problems]
-    found.problems += messages
-    found.unread += messages
+def _is_log_dir(target: Target) -> bool:
+    return isinstance(target, LogDirTarget)
+
+
+def _is_at_top(problem: ListingProblem, log_dir: LogDir) -> bool:
+    """Whether a problem is the log directory's own, and no partition's."""
+    parent, name = os.path.split(problem.path)
+    return parent == log_dir.path and parse_partition_directory(name) is None
+
+
+def _by_topic(name: str) -> tuple[str, int, str]:
+    known = parse_partition_directory(name)
+    return ("", 0, name) if known is None else (known.topic, known.partition, name)
 
 
 def _parent(path: str) -> str:
@@ -122,46 +287,6 @@ def _base(path: str) -> int:
     if named.offset is None or named.kind not in (*SEGMENT_FILES, kinds.PRODUCER_SNAPSHOT):
         raise UsageError(f"{path}: not a file of a segment")
     return named.offset
-
-
-def _read_home(
-    found: FoundPartitions,
-    path: str,
-    directories: set[str],
-    files: dict[str, set[int]],
-    guest: Guest,
-    *,
-    is_whole: bool,
-) -> None:
-    log_dir = read_log_dir(path, guest) if is_whole else _top_of(path, guest)
-    problems = [one for one in log_dir.problems if not one.vanished]
-    found.problems += [f"{one.path}: {one.message}" for one in problems]
-    found.unread += [f"{one.path}: {one.message}" for one in problems if not one.is_malformed]
-    home = Home(path, log_dir, is_whole)
-    partitions = {normal_path(one.path): one for one in log_dir.partitions}
-    for directory in sorted(directories - partitions.keys()):
-        try:
-            partitions[directory] = read_partition(directory, [], guest)
-        except KafkatoolError as error:
-            found.problems.append(str(error))
-            found.unread.append(str(error))
-    for directory, partition in sorted(partitions.items()):
-        if directory not in directories and (not is_whole or partition.state is PartitionState.DELETED):
-            continue
-        bases = files.get(directory) if directory in files else None
-        home.partitions.append(_named(partition, log_dir, frozenset(bases) if bases else None))
-    found.homes.append(home)
-
-
-def _top_of(path: str, guest: Guest) -> LogDir:
-    """The checkpoints of a log directory of which only some partitions were named."""
-    log_dir = read_log_dir(path, guest)
-    log_dir.problems = [
-        one
-        for one in log_dir.problems
-        if os.path.dirname(one.path) == path and parse_partition_directory(os.path.basename(one.path)) is None
-    ]
-    return log_dir
 
 
 def _named(partition: Partition, log_dir: LogDir, bases: frozenset[int] | None) -> NamedPartition:

@@ -69,7 +69,7 @@ def gather_evidence(log_dir: LogDir, partitions: Iterable[Partition], *, with_co
     meant = list(partitions)
     known = {one.path for one in meant}
     # Settings come from the metadata log.
-    meant += [one for one in log_dir.partitions if one.state == "metadata" and one.path not in known]
+    meant += [one for one in log_dir.metadata if one.path not in known]
     entries = [*_known_kinds(log_dir.files), *(entry for one in meant for entry in one.files)]
     small = SMALL if with_content else -1
     traces = {entry.path: _trace(entry, small) for entry in entries if entry.kind not in _NOT_COMPARED}

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, Severity
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Walked
 from kafkatool.engine.batches.scan import Batch, BatchRun
-from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.files.source import Guest, read_small_file
 from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.errors import FormatError, KafkatoolError

@@ -30,7 +30,7 @@ from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.legacy import Header, LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
-from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
+from kafkatool.format.record import Record
 
 
 class RecordPiece(NamedTuple):
@@ -75,19 +75,20 @@ class RecordStream:
         follows: bool = False,
         waits: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        max_inflated: int = DEFAULT_MAX_INFLATED,
         advance: Callable[[int], None] | None = None,
     ) -> None:
-        """`start`: from a byte of one log on; `waits`: stop at what may be shown later."""
+        """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
+
+        `max_batch_size` limits what a batch may take, and what it may be inflated to.
+        """
         self.subject = subject
         self.guest = guest
         self.wanted = wanted
         self._follows = follows
         self._waits = waits
         self._max_batch_size = max_batch_size
-        self._max_inflated = max_inflated
         self._advance = advance
-        self._decoder = RecordDecoder(max_inflated)
+        self._decoder = RecordDecoder(max_batch_size)
         self._walk = self._new_walk(self._logs)
         if start is not None:
             self._walk.go_to(start.log.base_offset, start.position)
@@ -112,6 +113,8 @@ class RecordStream:
             if not isinstance(walked, Walked):
                 yield walked
                 continue
+            if self._advance is not None:
+                self._advance(walked.size)
             for found in self._decoded(walked):
                 if isinstance(found, UnreadPiece):
                     yield found
@@ -142,7 +145,6 @@ class RecordStream:
             wanted=self.wanted,
             is_growing=self._follows,
             max_batch_size=self._max_batch_size,
-            advance=self._advance,
         )
 
     def _logs(self) -> list[SegmentLog]:
@@ -200,7 +202,7 @@ class RecordStream:
             limit = f"at most {self._max_batch_size} bytes"
             raise TooLarge("batch", batch.position, expected=limit, found=f"{header.size} bytes")
         if isinstance(header, LegacyHeader):
-            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_inflated)
+            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_batch_size)
             return
         if header.records_count < 0:
             raise FormatError("record count", 57, expected="0 or more", found=header.records_count)

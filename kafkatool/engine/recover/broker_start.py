@@ -39,8 +39,7 @@ class BrokerStart:
         self.log_dirs = log_dirs
         self._now_ms = now_ms
         self._given = given or NumberSettings()
-        everything = [one for log_dir in log_dirs for one in log_dir.partitions]
-        metadata = [one for one in everything if one.state is PartitionState.METADATA]
+        metadata = [one for log_dir in log_dirs for one in log_dir.metadata]
         self.cluster = read_cluster_view(metadata, guest)
         # A node keeps what lies before damage in its metadata; if it is alone, that is what counts.
         self.cluster_left = self.cluster
@@ -50,7 +49,6 @@ class BrokerStart:
             self.cluster_left = ClusterView(is_known=True)  # it starts an empty cluster
         self._settings = settings_in(self.cluster)
         self._release = self.cluster.release_of(node_id_of(log_dirs)) or NEWEST
-        self._topic_ids = {os.path.normpath(one.path): one.topic_id for one in everything}
 
     def how(self, partition: Partition, checks: StartChecks, *, is_clean: bool = False) -> StartFacts:
         """Return what a start knows about a partition; raise KafkatoolError for invalid metadata."""
@@ -83,8 +81,11 @@ class BrokerStart:
 
     def replicas_at(self, path: str) -> Replicas | None:
         """Return the replicas of a directory's partition."""
-        named = parse_partition_directory(os.path.basename(os.path.normpath(path)))
+        parent, name = os.path.split(os.path.normpath(path))
+        named = parse_partition_directory(name)
         if named is None:
             return None
-        topic_id = self._topic_ids.get(os.path.normpath(path))
+        homes = (one for one in self.log_dirs if os.path.normpath(one.path) == (parent or os.curdir))
+        found = next((one for home in homes if (one := home.partition(name)) is not None), None)
+        topic_id = None if found is None else found.topic_id
         return self.cluster.replicas_of(named.topic, topic_id, named.partition)

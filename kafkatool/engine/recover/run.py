@@ -13,7 +13,7 @@ from kafkatool.engine.cluster.broker_dirs import configured_brokers, siblings
 from kafkatool.engine.cluster.topic_settings import NumberSettings
 from kafkatool.engine.cluster.view import Replicas
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
-from kafkatool.engine.directory.selection import FoundPartitions, Home
+from kafkatool.engine.directory.selection import Home, Selection
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.events import Caution, Failure, Note
@@ -37,6 +37,7 @@ class StartedDirectory(NamedTuple):
     log_dir: LogDir
     checks: StartChecks
     start: BrokerStart
+    partitions: list[Partition]
     done: list[Recovered]
     plan: Plan
 
@@ -82,7 +83,7 @@ RecoveryEvent = (
 class RecoveryRun:
     """Follows brokers through their start-up, for the partitions that were found."""
 
-    found: FoundPartitions
+    found: Selection
     named: list[str]
     """The paths that were named; among them may be the configurations of brokers."""
     settings: NumberSettings
@@ -112,7 +113,9 @@ class RecoveryRun:
                 yield Failure(f"{partition.path}: {error}; left as it is")
         done = yield from plans_of(pool, asks, self.guest, advance)
         plan = as_plan(home.path, [] if checks.is_in_vain else done)
-        yield StartedDirectory(home.log_dir, checks, start, done, replace(plan, evidence=evidence))
+        yield StartedDirectory(
+            home.log_dir, checks, start, partitions, done, replace(plan, evidence=evidence)
+        )
 
     def outcome(self, found: StartedDirectory) -> Generator[RecoveryEvent, None, None]:
         """What that comes to, partition by partition; good batches behind damage are copied meanwhile."""
@@ -128,7 +131,7 @@ class RecoveryRun:
                 f"{log_dir.path}: there is a mark of a clean shutdown: a broker would check nothing but "
                 "its metadata log; this is what it would do without, and --apply takes the mark away"
             )
-        by_path = {os.path.normpath(one.path): one for one in log_dir.partitions}
+        by_path = {os.path.normpath(one.path): one for one in found.partitions}
         for one in found.done:
             partition = by_path.get(os.path.normpath(one.path))
             fate = None if partition is None else found.start.fate(partition, log_dir)
@@ -156,8 +159,9 @@ def _loaded(home: Home) -> list[Partition]:
     """What a broker loads of it: also what waits to be deleted, where all of a directory is meant."""
     meant = [named.partition for named in home.partitions]
     paths = {one.path for one in meant}
-    deleted = [one for one in home.log_dir.partitions if one.state is PartitionState.DELETED]
-    return [*meant, *(one for one in deleted if home.is_whole and one.path not in paths)]
+    listed = home.log_dir.partitions if home.is_whole else ()  # a named partition costs no listing of all
+    deleted = [one for one in listed if one.state is PartitionState.DELETED]
+    return [*meant, *(one for one in deleted if one.path not in paths)]
 
 
 def _better_elsewhere(one: Recovered, found: StartedDirectory) -> Iterator[BetterElsewhere]:

@@ -11,7 +11,7 @@ from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.checkpoint_effects import OFFLINE, Consequence, Effect, consequence_of
 from kafkatool.engine.broker.owner_checks import holds_metadata, owner_problems
 from kafkatool.engine.cluster.view import formatted_level
-from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
+from kafkatool.engine.directory.log_dir import LogDir, Partition
 from kafkatool.engine.files.source import Guest, open_source, read_whole_file
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import kinds
@@ -105,11 +105,10 @@ def check_start(
         _offsets(found, log_dir, kind, guest)
     for path in log_dir.unknown_directories:
         found.tell(Effect.REFUSE, path, "a directory whose name is no partition's")
-    for partition in log_dir.partitions:
-        if partition.state is PartitionState.METADATA:
-            _check_quorum_state(found, partition, guest)
-            if not _check_bootstrap(found, log_dir, guest):
-                _check_first_snapshot(found, partition, guest, release)
+    for partition in log_dir.metadata:
+        _check_quorum_state(found, partition, guest)
+        if not _check_bootstrap(found, log_dir, guest):
+            _check_first_snapshot(found, partition, guest, release)
     return found
 
 

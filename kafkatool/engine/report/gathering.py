@@ -28,8 +28,8 @@ from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment
-from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition, find_partitions
-from kafkatool.engine.directory.targets import FileTarget, Target
+from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
+from kafkatool.engine.directory.targets import Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
@@ -63,7 +63,7 @@ class GatheringRequest:
 
     now_ms: int
     verify: VerifyRequest
-    sources_of: Callable[[Home, FoundPartitions], Sources]
+    sources_of: Callable[[Home, Selection], Sources]
     forecast_ms: int
     at_ms: int | None = None
     """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
@@ -142,7 +142,6 @@ class Gathering:
         self.forecast: Forecast | None = None
         self.compaction: dict[str, CompactionSavings] = {}
         self.cache_notes = Notes()
-        self._targets = targets
         self._kept = 0
         self._verdicts = TransactionVerdicts(self.all_log_dirs, [], request.verify.guest, request.at_ms)
 
@@ -228,7 +227,7 @@ class Gathering:
     def look_ahead(self, pool: Workers) -> None:
         """Judge every log by its settings; what cannot be judged is a failure of the summary."""
         guest = self.request.verify.guest
-        found = find_partitions([one for one in self._targets if not isinstance(one, FileTarget)], guest)
+        found = self.verification.selection.without_files()
         asks: list[SavingsRequest] = []
         names: dict[str, str] = {}
         self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)

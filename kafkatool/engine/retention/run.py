@@ -10,7 +10,7 @@ from kafkatool.engine.cluster.effective_settings import Sources, TopicSettingsFo
 from kafkatool.engine.cluster.metadata_end import OldMetadata
 from kafkatool.engine.cluster.remote_copies import RemoteCopies
 from kafkatool.engine.cluster.settings_request import SettingsRequest
-from kafkatool.engine.directory.selection import FoundPartitions, Home, NamedPartition
+from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.jobs.in_order import in_order
@@ -75,7 +75,7 @@ DeletionEvent = JudgingEvent | Caution | VerdictsFound | DeletionPlanned
 class RetentionRun:
     """Judges the logs that were found; `how` says how a plan of it is carried out."""
 
-    found: FoundPartitions
+    found: Selection
     settings: SettingsRequest
     judging: RetentionRequest
     how: Applying

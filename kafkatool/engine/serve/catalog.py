@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.cluster.view import ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState
-from kafkatool.engine.directory.selection import FoundPartitions, Home
+from kafkatool.engine.directory.selection import Home, Selection
 from kafkatool.engine.serve.partitions import ServedPartition, Serving
 from kafkatool.errors import UsageError
 from kafkatool.format.names import topic_problem
@@ -83,13 +83,11 @@ def is_internal(topic: str) -> bool:
 
 
 def make_catalog(
-    found: FoundPartitions, choice: CatalogChoice, how: Serving, known: Catalog | None = None
+    found: Selection, choice: CatalogChoice, how: Serving, known: Catalog | None = None
 ) -> Catalog:
     """Everything that was found and is meant; partitions that `known` has already are taken over."""
     catalog = Catalog()
-    metadata = [
-        one for home in found.homes for one in home.log_dir.partitions if one.state is PartitionState.METADATA
-    ]
+    metadata = [one for home in found.homes for one in home.log_dir.metadata]
     catalog.cluster = read_cluster_view(metadata, how.guest)
     before = {
         one.partition.path: one for one in (known.partitions() if known else ()) if one.partition is not None

@@ -112,11 +112,11 @@ class Committed:
         with self._lock:
             if self._path is None or not self._is_changed:
                 return
-            lines = "".join(_lines(self._offsets))
+            content = b"".join(line.encode() for line in _lines(self._offsets))
             self._is_changed = False
         try:
             with Replacement(self._files, self._path) as new:
-                new.write(lines.encode())
+                new.write(content)
                 new.commit()
         except OSError:
             self._is_changed = True  # it is tried again

@@ -13,23 +13,20 @@ from itertools import groupby
 from zlib import crc32
 
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
-from kafkatool.engine.cluster.topic_names import restore_topic_names
 from kafkatool.engine.directory.log_dir import (
-    ListingProblem,
     Partition,
     PartitionState,
     Segment,
     SegmentState,
-    read_files,
-    read_log_dir,
-    read_partition,
     tell_problems,
 )
 from kafkatool.engine.directory.log_groups import may_hold
 from kafkatool.engine.directory.named_file import LOGS
-from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
+from kafkatool.engine.directory.selection import Selection
+from kafkatool.engine.directory.targets import LogDirTarget, Target
+from kafkatool.engine.directory.topic_names import restore_topic_names
 from kafkatool.engine.files.object_storage import real_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
@@ -144,24 +141,16 @@ class Statistics:
     # --- what there is ------------------------------------------------------------------------------------
 
     def _find(self, targets: list[Target]) -> Iterator[CountedLog]:
-        problems: list[ListingProblem] = []
-        named: list[FileTarget] = []
-        log_dirs = [read_log_dir(t.path, self.guest) for t in targets if isinstance(t, LogDirTarget)]
-        restore_topic_names(log_dirs, self.guest)
-        for log_dir in log_dirs:
-            problems += log_dir.problems
-            for partition in log_dir.partitions:
-                if partition.state is PartitionState.DELETED:
-                    self.summary.left_out += 1
-                else:
-                    yield from _live_logs(partition)
-        for target in targets:
-            if isinstance(target, PartitionTarget):
-                yield from _live_logs(read_partition(target.path, problems, self.guest))
-            elif isinstance(target, FileTarget):
-                named.append(target)
-        for partition in read_files(named, problems):
-            yield from _named_logs(partition)
+        selection = Selection(sorted(targets, key=lambda one: not isinstance(one, LogDirTarget)), self.guest)
+        restore_topic_names(selection.log_dirs, self.guest)
+        problems = [problem for log_dir in selection.log_dirs for problem in log_dir.problems]
+        for place in selection.places(problems):
+            if place.is_partial:
+                yield from _named_logs(place.partition)
+            elif place.log_dir is not None and place.partition.state is PartitionState.DELETED:
+                self.summary.left_out += 1
+            else:
+                yield from _live_logs(place.partition)
         tell_problems(problems, self.summary.notes, self.summary.failures)
 
     # --- the survey ---------------------------------------------------------------------------------------
@@ -216,7 +205,13 @@ class Statistics:
             left -= log.size
             seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
             job = StatsJob(
-                request.now_ms, request.deep, seed, number, log.is_active, guest, wanted=self.wanted
+                request.now_ms,
+                request.deep,
+                seed,
+                number,
+                self.wanted,
+                is_active=log.is_active,
+                guest=guest,
             )
             start = self._start(log)
             advance(start)
@@ -235,7 +230,7 @@ class Statistics:
     def _splits(self, log: CountedLog, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()
         if log.size - start > split_size and jobs > 1:
-            positions = read_claims(log.path, log.size, self.guest).positions
+            positions = sound_offset_index(log.path, log.size, self.guest).positions
         return cut(log.path, log.size, positions, split_size, start)
 
     def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[CountedLog, LogStats]]:

@@ -12,23 +12,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.directory.log_dir import (
-    ListingProblem,
     LogDir,
     Partition,
     PartitionState,
     Segment,
     SegmentState,
-    read_files,
-    read_log_dir,
-    read_partition,
     tell_problems,
     with_logs,
 )
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, PartitionTarget, Target
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.files.object_storage import absolute_path, is_directory, list_names, real_path
+from kafkatool.engine.files.object_storage import absolute_path, is_directory, real_path
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import SPLIT_SIZE, Split, Task, cut, shrinking_size, survey
 from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER, Workers
@@ -46,6 +43,10 @@ if TYPE_CHECKING:
     from kafkatool.engine.verify.state_file import Scrub
 
 SAMPLE_SPLIT_SIZE = 4 << 20
+_TOP = (
+    *(kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS),
+    kinds.META_PROPERTIES,
+)
 
 Observe = Callable[[CheckedPlace, Segment], "tuple[Observer, ...]"]
 Recall = Callable[[Segment], LogFacts | None]
@@ -100,8 +101,11 @@ class Verification:
         self._observe = observe
         self._recall = recall or self._recall_of_scrub
         self._known: dict[_Key, LogFacts] = {}
-        self.log_dirs: list[LogDir] = []
-        self.places = list(self._find_places(targets))
+        files = [one for one in targets if isinstance(one, FileTarget)]
+        directories = (one for one in targets if not isinstance(one, FileTarget))
+        self.selection = Selection([*directories, *with_logs(files)], request.guest)
+        self.log_dirs = self.selection.log_dirs
+        self.places = list(self._find_places())
         self.size = sum(s.log.size for place in self.places for s in place.logs if s.log is not None)
         if scrub is not None:
             scrub.choose(segment for place in self.places for segment in place.logs)
@@ -120,85 +124,57 @@ class Verification:
 
     # --- what there is ------------------------------------------------------------------------------------
 
-    def _find_places(self, targets: list[Target]) -> Iterator[CheckedPlace]:
+    def _find_places(self) -> Iterator[CheckedPlace]:
         from kafkatool.engine.verify.log_dir import read_checkpoint
 
-        guest = self._request.guest
-        named: list[FileTarget] = []
-        problems: list[ListingProblem] = []
-        for target in targets:
-            if isinstance(target, LogDirTarget):
-                log_dir = read_log_dir(target.path, guest)
-                problems += log_dir.problems
-                self.log_dirs.append(log_dir)
-        view = self._cluster_view(targets)
-        for log_dir in self.log_dirs:
-            cleaner = read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
-            for partition in sorted(
-                log_dir.partitions, key=lambda p: (p.topic or "", p.partition or 0, p.path)
-            ):
-                if partition.state is PartitionState.DELETED:
-                    self._leave_out(partition, targets)
-                else:
-                    yield self._place(partition, log_dir, view, cleaner)
-        for target in targets:
-            if isinstance(target, PartitionTarget):
-                yield self._lone_partition(target.path, view, problems)
-            elif isinstance(target, FileTarget):
-                named.append(target)
-        for partition in read_files(with_logs(named), problems):
-            place = CheckedPlace(partition, is_partial=True)
+        guest, selection = self._request.guest, self.selection
+        problems = [problem for log_dir in self.log_dirs for problem in log_dir.problems]
+        view = self._cluster_view()
+        cleaners: dict[str, dict[TopicPartition, int]] = {}
+        for target in sorted(selection.targets, key=lambda one: not isinstance(one, LogDirTarget)):
+            for found in selection.places_of(target, problems):
+                partition, log_dir = found.partition, found.log_dir or self._top_of(found.partition)
+                if found.log_dir is not None and partition.state is PartitionState.DELETED:
+                    self._leave_out(partition)
+                    continue
+                if log_dir is not None and log_dir.path not in cleaners:
+                    cleaners[log_dir.path] = read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
+                cleaner = {} if log_dir is None else cleaners[log_dir.path]
+                is_live = broker_is_alive(partition.path)
+                yield CheckedPlace(partition, log_dir, view, cleaner, is_live=is_live)
+        for found in selection.files(problems):
+            place = CheckedPlace(found.partition, is_partial=True)
             self.summary.side_files += len(place.side_files)
             yield place
         tell_problems(problems, self.summary.notes, self.summary.failures)
 
-    def _leave_out(self, partition: Partition, targets: list[Target]) -> None:
+    def _leave_out(self, partition: Partition) -> None:
         """A directory that a broker is about to delete is checked only where it was named itself."""
-        named = (real_path(t.path) for t in targets if isinstance(t, PartitionTarget))
+        named = (real_path(t.path) for t in self.selection.targets if isinstance(t, PartitionTarget))
         if real_path(partition.path) not in named:
             self.summary.deleted_partitions += 1
             self.summary.deleted_size += sum(s.log.size for s in partition.segments if s.log is not None)
 
-    def _place(
-        self,
-        partition: Partition,
-        log_dir: LogDir,
-        view: ClusterView | None,
-        cleaner: dict[TopicPartition, int],
-    ) -> CheckedPlace:
-        return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(partition.path))
+    def _top_of(self, partition: Partition) -> LogDir | None:
+        """The small files at the top of the log directory that a partition lies in; None if it is none."""
+        try:
+            found = self.selection.log_dir_of(partition.path)
+        except KafkatoolError:
+            return None
+        return found if any(entry.kind in _TOP for entry in found.files) else None
 
-    def _lone_partition(
-        self, path: str, view: ClusterView | None, problems: list[ListingProblem]
-    ) -> CheckedPlace:
-        """A partition that was named itself; what its log directory says of it counts too."""
-        from kafkatool.engine.verify.log_dir import read_checkpoint
-
-        guest = self._request.guest
-        partition = read_partition(path, problems, guest)
-        parent = os.path.dirname(absolute_path(path))
-        log_dir = _top_of(parent, guest)
-        cleaner = {} if log_dir is None else read_checkpoint(log_dir.files, kinds.CLEANER_OFFSETS, guest)
-        return CheckedPlace(partition, log_dir, view, cleaner, is_live=broker_is_alive(path))
-
-    def _cluster_view(self, targets: list[Target]) -> ClusterView | None:
-        guest = self._request.guest
-        found = [
-            partition
-            for log_dir in self.log_dirs
-            for partition in log_dir.partitions
-            if partition.state is PartitionState.METADATA
-        ]
-        for target in targets:
+    def _cluster_view(self) -> ClusterView | None:
+        found = [one for log_dir in self.log_dirs for one in log_dir.metadata]
+        for target in self.selection.targets:
             if isinstance(target, PartitionTarget) and not found:
                 beside = os.path.join(os.path.dirname(absolute_path(target.path)), METADATA_PARTITION)
-                if is_directory(beside):
-                    found.append(read_partition(beside, [], guest))
+                one = self.selection.partition_at(beside, []) if is_directory(beside) else None
+                found += () if one is None else (one,)
         if not found:
             return None
         from kafkatool.engine.cluster.view import read_cluster_view
 
-        return read_cluster_view(found, guest)
+        return read_cluster_view(found, self._request.guest)
 
     # --- the survey ---------------------------------------------------------------------------------------
 
@@ -301,7 +277,7 @@ class Verification:
         share = self._request.sample
         positions: Sequence[int] = ()
         if size > split_size:
-            positions = read_claims(path, size, self._request.guest).positions
+            positions = sound_offset_index(path, size, self._request.guest).positions
         splits = cut(path, size, positions, split_size)
         if share is None:
             yield splits
@@ -375,20 +351,3 @@ class Verification:
             self._scrub.remember(segment, facts)
         else:
             self._scrub.forget(segment)
-
-
-def _top_of(path: str, guest: Guest) -> LogDir | None:
-    """The small files at the top of the log directory that a partition lies in; None if it is none."""
-    try:
-        names = list_names(path)
-    except (OSError, KafkatoolError):
-        return None
-    if not any(kinds.kind_of(name).kind in (*_TOP, kinds.META_PROPERTIES) for name in names):
-        return None
-    try:
-        return read_log_dir(path, guest, partitions=False)
-    except KafkatoolError:
-        return None
-
-
-_TOP = (kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS, kinds.CLEANER_OFFSETS)

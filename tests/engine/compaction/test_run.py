@@ -12,7 +12,7 @@ from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.compaction.key_room import BYTES_A_KEY, FEWEST_KEYS
 from kafkatool.engine.compaction.partition_run import CompactionRequest, PassesRun, RangeFound, SwapPlanned
 from kafkatool.engine.compaction.run import CompactionEvent, compact_partitions
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.events import Caution, Failure, Note
@@ -38,7 +38,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def events(log_dir: Path, jobs: int, request: CompactionRequest) -> list[CompactionEvent]:
     guest = Guest()
-    found = find_partitions(expand([str(log_dir)]).targets, guest)
+    found = Selection(expand([str(log_dir)]).targets, guest)
     with workers(jobs) as pool:
         return list(compact_partitions(found, request, guest, pool))
 
@@ -90,7 +90,7 @@ def test_cleaned_segments_are_there_until_the_next_event_is_asked_for(log_dir: P
     settings = SettingsRequest((), (*COMPACT, *times, *sizes))
     how = CompactionRequest(settings, Applying(10_000, offline=True), is_applied=True, watermark=2001)
     guest = Guest()
-    found = find_partitions(expand([str(log_dir / "users-0")]).targets, guest)
+    found = Selection(expand([str(log_dir / "users-0")]).targets, guest)
     with workers(1) as pool:
         for event in compact_partitions(found, how, guest, pool):
             if isinstance(event, SwapPlanned):

@@ -442,7 +442,8 @@ def many(segments: int, log_dir: Path) -> list[LogDir]:
     """A directory as if it had so many times its three segments."""
     found = read_log_dir(str(log_dir), GUEST)
     orders = next(one for one in found.partitions if one.topic == "orders")
-    found.partitions = [orders] * (segments // 3)
+    found.names = {f"orders-{number}": None for number in range(segments // 3)}
+    found.listed = dict.fromkeys(found.names, orders)
     return [found]
 
 

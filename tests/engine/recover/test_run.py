@@ -9,7 +9,7 @@ import pytest
 
 from kafkatool.engine.batches.damage import Severity, SeverityMet
 from kafkatool.engine.cluster.topic_settings import NumberSettings
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import workers
 from kafkatool.engine.plan.steps import Applying
@@ -38,7 +38,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def recovery(log_dir: Path, *, jobs: int = 1, keep: str | None = None) -> tuple[list[RecoveryEvent], int]:
     """The events of one directory, and the bytes that a progress bar was told of."""
-    found = find_partitions(expand([str(log_dir)]).targets, GUEST)
+    found = Selection(expand([str(log_dir)]).targets, GUEST)
     how = Applying(START_MS, offline=True)
     run = RecoveryRun(found, [str(log_dir)], NumberSettings(), how, False, GUEST, keep)
     read: list[int] = []

@@ -8,7 +8,7 @@ import pytest
 
 from kafkatool.engine.cluster.effective_settings import TopicSettingsFound
 from kafkatool.engine.cluster.settings_request import SettingsRequest
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.events import Failure, Note
 from kafkatool.engine.jobs.worker_pool import Workers, workers
@@ -41,7 +41,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def a_run(log_dir: Path, given: tuple[str, ...], *, is_applied: bool = False) -> RetentionRun:
-    found = find_partitions(expand([str(log_dir)]).targets, GUEST)
+    found = Selection(expand([str(log_dir)]).targets, GUEST)
     how = Applying(LATER, offline=True)
     settings = SettingsRequest((), given)
     return RetentionRun(found, settings, RetentionRequest(LATER), how, is_applied, GUEST)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Budget, NoRoom, Share
 from kafkatool.engine.serve.catalog import CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed
@@ -30,6 +30,11 @@ from tests.serving import RawClient
 from tests.serving_logs import large_log_dir
 
 
+class Overheard(ServerReporter):
+    def __init__(self, said: list[str]) -> None:
+        self.say = self.detail = said.append  # type: ignore[method-assign, assignment]
+
+
 @contextmanager
 def running(
     directory: Path, limits: ConnectionLimits, *, uses_sendfile: bool = True
@@ -37,11 +42,11 @@ def running(
     """Its port, and what it says."""
     guest, said = Guest(), list[str]()
     catalog = make_catalog(
-        find_partitions(expand([str(directory)]).targets, guest), CatalogChoice(), Serving(guest)
+        Selection(expand([str(directory)]).targets, guest), CatalogChoice(), Serving(guest)
     )
     answers = Answers(lambda: catalog, Identity("test", 1), Committed())
     settings = Settings(Address("127.0.0.1", 0), limits=limits, uses_sendfile=uses_sendfile)
-    server = Server(settings, answers, said.append, said.append)
+    server = Server(settings, answers, Overheard(said))
     port = server.listen().port
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafkatool.engine.directory.selection import find_partitions
+from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import LogDirTarget
 from kafkatool.engine.doctor.brokers import find_brokers
 from kafkatool.engine.doctor.examination import DoctorRequest, examine
@@ -154,7 +154,7 @@ def restore(broker: Broker) -> list[Killed]:
 
 def recover(log_dir: Path, *, is_applied: bool) -> dict[str, Recovered]:
     """What `recover` makes of every partition of the topic."""
-    (home,) = find_partitions([LogDirTarget(str(log_dir))], GUEST).homes
+    (home,) = Selection([LogDirTarget(str(log_dir))], GUEST).homes
     checks = check_start(home.log_dir, GUEST)
     now_ms = max(path.stat().st_mtime_ns for path in log_dir.rglob("*.log")) // 1_000_000
     found = {}

@@ -472,7 +472,7 @@ def told_of_copies(broker: Broker) -> int:
 
 def _keys_in(partition: Partition, log_dir: LogDir) -> list[tuple[str, int]]:
     """The partitions that one partition of the metadata tells of."""
-    return list(read_remote_copies([replace(log_dir, partitions=[partition])], GUEST).copied)
+    return list(read_remote_copies([replace(log_dir, names={partition.directory: None})], GUEST).copied)
 
 
 def wait_for_copies(remote: Path, topic: str, count: int) -> None:

@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from kafkatool.commands.rows import batches, diagnosis, findings, listing, plans, side_files
+from kafkatool.commands.rows import (
+    batches,
+    cache,
+    compaction,
+    diagnosis,
+    findings,
+    listing,
+    plans,
+    retention,
+    settings,
+    side_files,
+    stats,
+)
 from kafkatool.commands.rows.keys import (
     bench,
-    cache_map,
-    compact,
     lookup,
     pipeline,
     report,
-    retention,
     serve,
-    stats,
 )
 from kafkatool.commands.rows.keys.row_kind import RowKind
 from kafkatool.commands.rows.row_table import RowTable
@@ -40,14 +48,16 @@ ROW_KINDS: dict[str, RowKind] = {
     **tables_of(batches),
     **tables_of(side_files),
     **tables_of(listing),
-    **stats.ROW_KINDS,
+    **tables_of(stats),
     **tables_of(findings),
     **tables_of(diagnosis),
     **lookup.ROW_KINDS,
     **tables_of(plans),
-    **retention.ROW_KINDS,
-    **compact.ROW_KINDS,
-    **cache_map.ROW_KINDS,
+    "verdict": tables_of(retention)["verdict"],
+    **tables_of(settings),
+    **tables_of(retention),
+    **tables_of(compaction),
+    **tables_of(cache),
     **bench.ROW_KINDS,
     **serve.ROW_KINDS,
     **pipeline.ROW_KINDS,

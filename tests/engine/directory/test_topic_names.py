@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkatool.engine.cluster.topic_names import real_topic_name, restore_topic_names
 from kafkatool.engine.directory.log_dir import read_log_dir
+from kafkatool.engine.directory.topic_names import real_topic_name, restore_topic_names
 from kafkatool.engine.files.source import Guest
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.directory.log_dir import LogDir, PartitionState, read_partition
+from kafkatool.engine.directory.log_dir import LogDir, read_partition
 from kafkatool.engine.files.object_storage import absolute_path
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.errors import FormatError, KafkatoolError
@@ -38,20 +38,13 @@ def restore_topic_names(log_dirs: Iterable[LogDir], guest: Guest) -> None:
     }
     if not wanted:
         return
-    metadata = [
-        partition.path
-        for log_dir in log_dirs
-        for partition in log_dir.partitions
-        if partition.state is PartitionState.METADATA
-    ]
+    metadata = [partition.path for log_dir in log_dirs for partition in log_dir.metadata]
     names = topic_names(metadata, wanted, guest)
     for log_dir in log_dirs:
-        log_dir.partitions = [
-            replace(partition, topic=names[partition.topic_id], topic_may_be_cut=False)
-            if partition.topic_may_be_cut and partition.topic_id in names
-            else partition
-            for partition in log_dir.partitions
-        ]
+        for partition in log_dir.partitions:
+            if partition.topic_may_be_cut and partition.topic_id in names:
+                whole = replace(partition, topic=names[partition.topic_id], topic_may_be_cut=False)
+                log_dir.listed[partition.directory] = whole
 
 
 def real_topic_name(directory: str, guest: Guest) -> str | None:
