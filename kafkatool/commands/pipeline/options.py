@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from kafkatool.commands.line.options import CommonOptions
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import Home, Selection
-    from kafkatool.engine.files.source import Guest
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +63,23 @@ class AuditOptions(RecheckOptions):
         from time import time_ns
 
         from kafkatool.commands.line.arguments import parse_time
+        from kafkatool.commands.line.broker_options import BrokerOptions
         from kafkatool.engine.audit.run import PipelineRun, RunRequest
         from kafkatool.engine.verify.verification import VerifyRequest
 
         clock = time_ns() // 1_000_000
+        broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
         guest = common.guest()
         request = RunRequest(
             tuple(paths),
             out,
             clock if self.now is None else parse_time(self.now, clock),
             VerifyRequest(deep=self.deep, guest=guest),
-            self._sources_of(paths, guest),
+            broker.settings(paths, self.settings),
             self.recheck(clock),
             self.keep,
         )
         return PipelineRun(request)
-
-    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Selection], Sources]:
-        from kafkatool.commands.line.broker_options import BrokerOptions
-
-        broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
-        settings = broker.settings(paths, self.settings)
-        return lambda home, found: settings.sources(home, found, guest)
 
 
 def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:
