@@ -62,7 +62,7 @@ class Audit:
 
     def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
         self.verification = Verification(
-            list(root.targets), request.verify, observe=self._observers, recall=self._recall
+            list(root.targets), request.verify, observe=self._observers, memory=self
         )
         self.summary = self.verification.summary
         self.root = root
@@ -109,7 +109,7 @@ class Audit:
         assert log is not None
         return self._segments.get((log.path.rpartition("/")[0], segment.base_offset, str(segment.state)))
 
-    def _recall(self, segment: Segment) -> LogFacts | None:
+    def recall(self, segment: Segment) -> LogFacts | None:
         log, kept = segment.log, self._kept(segment)
         assert log is not None
         if kept is None or not is_unchanged(kept, segment):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlib import crc32
 
 from kafkatool.engine.batches.indexes import sound_offset_index
@@ -49,7 +49,15 @@ _TOP = (
 )
 
 Observe = Callable[[CheckedPlace, Segment], "tuple[Observer, ...]"]
-Recall = Callable[[Segment], LogFacts | None]
+
+
+class SegmentMemory(Protocol):
+    """What is known of segments from earlier runs."""
+
+    def recall(self, segment: Segment) -> LogFacts | None:
+        """Return the facts of a segment that need not be read again."""
+
+
 _Key = tuple[int, int]
 """Number of the place, number of the segment in it."""
 
@@ -88,18 +96,18 @@ class Verification:
         scrub: Scrub | None = None,
         *,
         observe: Observe | None = None,
-        recall: Recall | None = None,
+        memory: SegmentMemory | None = None,
     ) -> None:
         """List what is there to check; raises KafkatoolError where a target cannot be listed.
 
-        `observe` names who else wants to see the batches of a log, `recall` knows segments that need not
-        be read; without it `scrub` does.
+        `observe` names who else wants to see the batches of a log, `memory` knows segments that need not be
+        read; without it `scrub` does.
         """
         self.summary = VerifySummary(sample=request.sample)
         self._request = request
         self._scrub = scrub
         self._observe = observe
-        self._recall = recall or self._recall_of_scrub
+        self._memory = memory
         self._known: dict[_Key, LogFacts] = {}
         files = [one for one in targets if isinstance(one, FileTarget)]
         directories = (one for one in targets if not isinstance(one, FileTarget))
@@ -257,7 +265,9 @@ class Verification:
             observers=() if self._observe is None else self._observe(place, segment),
         )
 
-    def _recall_of_scrub(self, segment: Segment) -> LogFacts | None:
+    def _recall(self, segment: Segment) -> LogFacts | None:
+        if self._memory is not None:
+            return self._memory.recall(segment)
         if self._scrub is None or segment.state is SegmentState.ACTIVE or self._request.sample is not None:
             return None
         return self._scrub.recall(segment)
