@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main jobs, on a sample log directory: sh examples/demo.sh DIR (see `make demo`). DIR itself is not changed.
+# Show the main commands on a sample log directory: sh examples/demo.sh DIR (see `make demo`). DIR is not changed.
 set -eu
 
 dir=$1
@@ -16,10 +16,10 @@ fi
 
 say() { printf '\n\n%s# %s%s\n' "$bold" "$*" "$plain"; }
 
-# Shows a command, runs it, and says how it ended if that is worth a word. On a terminal long lines are broken.
+# Show a command, run it, and print its exit code if that is not 0. On a terminal long lines are folded.
 show() { run broken "$@"; }
 
-# The same, with long lines cut to the width of the terminal, so that a table stays one.
+# The same, with long lines cut to the width of the terminal, so that tables stay readable.
 table() { run cut_off "$@"; }
 
 run() {
@@ -42,91 +42,91 @@ table kafkatool ls "$dir"
 say "The segments of one partition. The first is waiting to be deleted."
 table kafkatool ls --segments "$dir/orders-0"
 
-say "A log, in the very text that kafka-dump-log prints."
+say "What is in this log? The text is exactly that of kafka-dump-log."
 table kafkatool dump-log --files "$dir/orders-0/00000000000000000003.log"
 
-say "Its records, as a table: null, empty and binary values are told apart."
+say "Its records, as a table: null, empty and binary values look different."
 table kafkatool dump-log --format table --print-data-log --from 3 "$dir/orders-0"
 
-say "Transactions: what was committed, and what was aborted."
+say "Transactions: what was committed, and what was aborted?"
 table kafkatool dump-log --format table "$dir/payments-0"
 show kafkatool dump-log --files "$dir/payments-0/00000000000000000000.txnindex"
 
-say "The same as a consumer would get it, and the whole log."
+say "The same log as a consumer would get it, and then all of it."
 show kafkatool cat "$dir/payments-0"
 show kafkatool cat --all -f '%o %k=%s\n' --control none "$dir/payments-0"
 
-say "Records for other programs: Parquet, Arrow, CSV, NDJSON. A second run does only what is new."
+say "Export records for other programs: Parquet, Arrow, CSV, NDJSON. A second run writes only what is new."
 rm -rf "$dir-csv"
 show kafkatool export --format csv -o "$dir-csv" "$dir/orders-0"
 show kafkatool export --format csv -o "$dir-csv" "$dir/orders-0"
 rm -rf "$dir-csv"
 
-say "NDJSON for scripts: the last record of a visitor, without reading the rest."
+say "NDJSON for scripts: the last record of one visitor."
 show kafkatool dump-log --format ndjson --print-data-log --key visitor-2 --tail 1 "$dir/clicks-0"
 
-say "Internal topics are decoded unasked: what did the group billing commit?"
+say "Internal topics are decoded automatically: what did the group billing commit?"
 show kafkatool dump-log --format ndjson --print-data-log --tail 1 "$dir/__consumer_offsets-7"
 
-say "What do these logs come to, and which keys are the most frequent?"
+say "How much is in these logs, and which keys are most frequent?"
 table kafkatool stats --deep "$dir/orders-0"
 
-say "Where does a consumer begin that asks for a moment? Step by step:"
+say "Where does a consumer start that asks for a time? Step by step:"
 show kafkatool lookup --time 2026-03-01T09:02:00Z --explain "$dir/clicks-0"
 
-say "Will a broker start on it, and what would it lose?"
+say "Will a broker start on this disk, and what would it lose?"
 show kafkatool doctor --elsewhere "$dir"
 
-say "Is anything wrong here? Every batch and every side file is checked."
+say "Is anything damaged? Every batch and every index, snapshot and checkpoint is checked."
 show kafkatool verify "$dir"
 
-say "All of it in one page, for the ticket: no payloads, no script, no network."
+say "All of this in one HTML page for the ticket: no payloads, no script, no network."
 show kafkatool report -o "$dir-report.html" "$dir"
 
-say "Where exactly? Damage is a row in its place; the walk goes on behind it."
+say "Where exactly is the damage? It is a row in its place, and reading continues after it."
 table kafkatool dump-log --format table "$dir/clicks-1"
 
-say "Now let us mend a copy. An index is lost, and made anew from the log."
+say "Now repair a copy. An index is lost, and rebuilt from the log."
 rm -rf "$copy" && cp -a "$dir" "$copy"
 show rm "$copy/orders-0/00000000000000000003.timeindex"
 table kafkatool rebuild-index "$copy/orders-0"
 table kafkatool rebuild-index -q --apply "$copy/orders-0"
 
-say "What would a broker do with the damage at its next start? Nothing is lost here."
+say "What would a broker do with the damage at its next start? Here, what it would cut is kept."
 show kafkatool recover "$copy/clicks-1" --keep-after-damage "$copy-saved"
 show kafkatool recover -q --apply "$copy/clicks-1"
 show kafkatool verify "$copy"
 
-say "Was that wrong? Every change is in a journal, which leads back."
+say "Was that wrong? Every change is in a journal, and --undo reverses it."
 table kafkatool recover --undo "$copy"/recover.kafkatool-* --apply
 rm -rf "$copy" "$copy-saved"
 
-say "What would a broker delete with a retention of an hour, and why not the rest?"
+say "What would a broker delete with a retention of one hour, and why not the rest?"
 table kafkatool retention --at 2026-03-01T10:04:00Z --set retention.ms=3600000 "$dir/orders-0" "$dir/clicks-0"
 
-say "What would the log cleaner make of a log, if it were compacted?"
+say "What would the log cleaner remove, if this topic were compacted?"
 table kafkatool compact --set cleanup.policy=compact --at 2026-03-01T10:00:00Z "$dir/orders-0"
 
-say "What would clients see, if kafkatool served this disk to kcat, or to your own programs?"
+say "What would clients see, if kafkatool served this disk to kcat or to your own programs?"
 table kafkatool serve --list "$dir"
 
-say "What of it is in memory, and would the group billing have to wait for the disk?"
+say "What is in the page cache, and would the group billing have to wait for the disk?"
 table kafkatool cache-map --groups "$dir/orders-0"
 
-say "And where did the space of the disk go?"
+say "Where did the space on the disk go?"
 table kafkatool ls --space "$dir"
 
 if python -c 'import sys; from kafkatool.spark.session import java_version; import pyspark; sys.exit((java_version() or 0) < 17)' 2>/dev/null
 then
-    say "The audit of a fleet, on a Spark that is started for it: tables in Parquet. A second run reads what is new."
+    say "The audit of a fleet, on Spark, as Parquet tables. A second run reads only what is new."
     rm -rf "$dir-lake"
     table kafkatool pipeline run --out "$dir-lake" "broker-1=$dir"
     table kafkatool pipeline report "$dir-lake"
     rm -rf "$dir-lake"
 
-    say "And what Kafka itself cannot answer: all that is known of a visitor."
+    say "And what Kafka itself cannot answer: everything about one visitor."
     table kafkatool sql "SELECT topic, partition, offset, json(value, 'page') AS page FROM records WHERE utf8(key) = 'visitor-2' ORDER BY 1, 2, 3" "$dir"
 else
-    say "\`kafkatool pipeline\` audits a fleet, and \`kafkatool sql\` asks logs with SQL, on Spark. They need Java 17"
-    echo "(Debian: apt install openjdk-17-jre-headless) and pyspark (pip install '.[spark]'); then run this again."
+    say "\`kafkatool pipeline\` audits a fleet, and \`kafkatool sql\` queries logs with SQL, on Spark. They need Java 17"
+    echo "(Debian: apt install openjdk-17-jre-headless) and pyspark (pip install '.[spark]'). Install them and run this again."
 fi

@@ -1,6 +1,6 @@
-"""Pictures of a terminal, made from real runs: `python examples/pictures.py` writes docs/pictures/*.svg.
+"""Draw pictures of a terminal from real runs: `python examples/pictures.py` writes docs/pictures/*.svg.
 
-Every command runs in a terminal of its own, on what `sample_log_dir.py` writes; what it paints is drawn.
+Every command runs in its own terminal, on what `sample_log_dir.py` writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ THEME = TerminalTheme(
     (222, 226, 233),
     *([(*bytes.fromhex(colour),) for colour in colours.split()] for colours in (_NORMAL, _BRIGHT)),
 )
-# The frame that rich draws by default fetches its letters from the network.
+# The default frame of rich loads its fonts from the network.
 FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px;
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def picture(commands: list[str], place: Path) -> str:
-    """What a terminal shows after these commands, as wide as it takes."""
+    """Return what a terminal shows after these commands, as wide as needed."""
     lines: list[Text] = []
     for command in commands:
         lines.append(Text.assemble(("$ ", "green"), (command, "bold")))
@@ -83,7 +83,7 @@ def picture(commands: list[str], place: Path) -> str:
 
 
 def played(command: str, place: Path) -> str:
-    """What a command leaves on the screen of a terminal."""
+    """Return what a terminal shows after a command."""
     child, screen = pty.fork()
     if not child:
         os.chdir(place)
@@ -95,7 +95,7 @@ def played(command: str, place: Path) -> str:
     try:
         while piece := os.read(screen, 1 << 16):
             painted += piece
-    except OSError:  # how a terminal says that nobody is left
+    except OSError:  # a terminal reports EIO when the last program has closed it
         pass
     os.waitpid(child, 0)
     return painted.decode().replace("\r\n", "\n").rstrip("\n")

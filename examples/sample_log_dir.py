@@ -1,4 +1,4 @@
-"""Write a small log directory to try kafkatool on: the disk of a broker that lost its power.
+"""Write a small log directory to try kafkatool on: the disk of a broker that lost power.
 
     python examples/sample_log_dir.py DIR
 
@@ -9,7 +9,7 @@ clicks-1              damaged: a flipped bit in the middle, a torn batch at the 
 __consumer_offsets-7  what the group "billing" has committed
 returns-0....-delete  a topic that is being deleted
 
-The same bytes every time, but for what a compression library makes of clicks-0.
+The bytes are the same every time, except that compression libraries may write clicks-0 differently.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from kafkatool.format.txn_index import write_entries as write_txn_index
 START_MS = 1_772_355_600_000  # 2026-03-01T09:00:00Z
 MINUTE_MS = 60_000
 LEADER_EPOCH = 3
-PREALLOCATED = 10 << 20  # what a broker reserves for each index of the segment it writes to
+PREALLOCATED = 10 << 20  # the space that a broker reserves for each index of the segment it writes to
 
 
 class Segment:
-    """A segment under way: batches one after the other, with the index entries that lead to them."""
+    """Collect the batches of a segment, and the index entries that point to them."""
 
     def __init__(self, base_offset: int, time_ms: int, index_every: int = 256) -> None:
         self.base_offset = self.offset = base_offset
@@ -68,7 +68,7 @@ class Segment:
         attributes: int = 0,
         producer: tuple[int, int] = (-1, -1),
     ) -> None:
-        """One batch, a minute after the one before, its records a second apart; producer: (id, sequence)."""
+        """Append a batch a minute after the last one, records a second apart; producer: (id, sequence)."""
         rows = [
             NewRecord(key, value, self.time_ms + 1000 * number, headers)
             for number, (key, value) in enumerate(records)
@@ -95,7 +95,7 @@ class Segment:
         self.time_ms += MINUTE_MS
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The marker that ends the producer's transaction."""
+        """Append the marker that ends the producer's transaction."""
         marker = write_end_marker(committed, coordinator_epoch=0)
         self.append([marker], attributes=TRANSACTIONAL_MASK | CONTROL_MASK, producer=(producer_id, -1))
 
@@ -205,7 +205,7 @@ TOPIC_IDS = {
 
 
 def write_log_dir(path: Path) -> None:
-    """Everything; raises FileExistsError rather than writing among other files."""
+    """Write the whole log directory; raise FileExistsError instead of writing among other files."""
     path.mkdir(parents=True)
     for name, write in PARTITIONS.items():
         directory = path / name
@@ -232,7 +232,7 @@ def write_log_dir(path: Path) -> None:
 
 
 def write_picture(path: Path) -> None:
-    """What kafka-topics.sh --describe would print when the broker of the sample is down."""
+    """Write what kafka-topics.sh --describe would print while the broker of the sample is down."""
     whole = "Leader: 2\tReplicas: 1,2\tIsr: 2\tElr: \tLastKnownElr: "
     alone = "Leader: none\tReplicas: 1\tIsr: \tElr: 1\tLastKnownElr: 1"
     numbers = {"clicks": (0, 1), "orders": (0,), "payments": (0,), "__consumer_offsets": (7,)}

@@ -125,3 +125,93 @@ def test_every_write_passes_the_door_to_the_disk() -> None:
         and any(changes_files(node) for node in ast.walk(ast.parse(path.read_text())))
     }
     assert found == set(SCRATCH)
+
+
+MOST_PARAMETERS, MOST_CALLABLES = 8, 1
+LOOPS_OF_THE_KERNEL = {"judge_records", "kept_batches", "append_each"}
+"""Said twice, in Python and in Cython, where each column and counter is an argument of its own."""
+
+
+def is_callable(annotation: ast.expr | None, aliases: set[str]) -> bool:
+    """Whether a parameter is a function, or one or nothing."""
+    match annotation:
+        case ast.Name(id=name):
+            return name in aliases
+        case ast.Subscript(value=inner):
+            return is_callable(inner, aliases)
+        case ast.BinOp(left=left, right=right):
+            return is_callable(left, aliases) or is_callable(right, aliases)
+    return False
+
+
+def names_of_callables(trees: list[ast.Module]) -> set[str]:
+    """`Callable`, and what modules call a kind of it."""
+    names, count = {"Callable"}, 0
+    while len(names) > count:
+        count = len(names)
+        for node in (node for tree in trees for node in tree.body):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if is_callable(value, names):
+                    names.add(name)
+    return names
+
+
+def test_no_function_below_the_commands_takes_many_parameters_or_several_functions() -> None:
+    trees = {
+        path.relative_to(PACKAGE): ast.parse(path.read_text())
+        for layer in ("engine", "format", "spark")
+        for path in (PACKAGE / layer).rglob("*.py")
+    }
+    aliases = names_of_callables(list(trees.values()))
+    assert {"Watch", "Listing"} & aliases
+    found = set()
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                given = [one for one in given if one.arg not in ("self", "cls")]
+                callables = [one for one in given if is_callable(one.annotation, aliases)]
+                if len(given) > MOST_PARAMETERS or len(callables) > MOST_CALLABLES:
+                    found.add(f"{path}: {node.name}")
+    assert found == {f"format/kernel/reference.py: {name}" for name in LOOPS_OF_THE_KERNEL}
+
+
+MOST_LINES, MOST_IMPORTED = 150, 12
+LARGE_VERBS = {"cat", "doctor", "dump-log", "lookup", "ls", "serve", "set-aside", "sql", "stats", "verify"}
+"""Those whose module is still more than options, one call of the engine, rows and an exit code."""
+
+
+def module_of(verb: str) -> Path:
+    name = verb.replace("-", "_")
+    alone = PACKAGE / "commands" / f"{name}.py"
+    return alone if alone.exists() else PACKAGE / "commands" / name / "command.py"
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of the package that a module imports, inside of functions, too."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name for name in names if name.startswith("kafkatool.")}
+
+
+def test_a_verb_is_options_one_call_rows_and_an_exit_code() -> None:
+    large = {
+        verb
+        for verb in COMMANDS
+        if len(module_of(verb).read_text().splitlines()) > MOST_LINES
+        or len(imported_modules(module_of(verb))) > MOST_IMPORTED
+    }
+    assert large == LARGE_VERBS
+
+
+def test_nothing_below_the_commands_is_given_somebody_to_talk_to() -> None:
+    """A run yields what there is to say; how far it has come is all that it may tell by a call."""
+    told = {"say", "warn", "fail", "note", "talk", "speak"}
+    found = {
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for path in (PACKAGE / "engine").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and told & {one.arg for one in [*node.args.args, *node.args.kwonlyargs]}
+    }
+    assert found == set()

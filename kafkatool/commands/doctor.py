@@ -57,7 +57,6 @@ class HostOptions:
         typer.Option(
             "--user",
             metavar="USER",
-            show_default=False,
             help="User that the broker runs as, by name or number. By default the owner of the log "
             "directory.",
         ),
@@ -74,7 +73,6 @@ class HostOptions:
             "--nofile",
             metavar="N",
             min=1,
-            show_default=False,
             help="The broker's limit of open files. By default that of the running broker, or of this shell.",
         ),
     ] = None
@@ -84,7 +82,6 @@ class HostOptions:
             "--max-map-count",
             metavar="N",
             min=1,
-            show_default=False,
             help="vm.max_map_count of the broker's host. By default that of this host.",
         ),
     ] = None

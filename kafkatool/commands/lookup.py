@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,10 +18,12 @@ from kafkatool.commands.line.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.lookup import LOOKUP_COLUMNS, LOOKUP_STEPS, LOOKUPS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, printable
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import PARTITION, values
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
@@ -43,22 +44,6 @@ EPILOG = epilog(
     4,
 )
 
-COLUMNS = (
-    Column("topic", "TOPIC"),
-    Column("partition", "PARTITION", Look.number),
-    Column("offset", "OFFSET", Look.number),
-    Column("timestamp_ms", "TIME", Look.time),
-    Column("segment", "SEGMENT", Look.number),
-    Column("position", "POSITION", Look.number),
-    Column("base_offset", "BASE", Look.number),
-    Column("last_offset", "LAST", Look.number),
-)
-LOOKUP_KEYS = (
-    *("topic", "partition", "directory", "segment", "position", "base_offset", "last_offset", "offset"),
-    "timestamp_ms",
-)
-STEP_KEYS = ("topic", "partition", "directory", "action", "file", "result", "slots", "visited", "bytes_read")
-
 _STRIP = 64
 
 
@@ -67,16 +52,13 @@ def lookup(
     *,
     offset: Annotated[
         int | None,
-        typer.Option(
-            "--offset", metavar="N", min=0, max=LONG_MAX, show_default=False, help="Find this offset."
-        ),
+        typer.Option("--offset", metavar="N", min=0, max=LONG_MAX, help="Find this offset."),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="TIME",
-            show_default=False,
             help="Find the first record at or after this time: epoch ms, @EPOCH_MS, ISO 8601, now-2h.",
         ),
     ] = None,
@@ -106,13 +88,16 @@ def lookup(
     problems: list[ListingProblem] = []
     target_ms = _target_ms(time)
     met = _Met(speak, common.guest(), severity(fail_on))
-    with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
+    with rows(fmt, LOOKUP_COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
         for partition, search in _searches(expansion.targets, met.guest, problems):
+            steps: list[SearchStep] = []
+            if explain:
+                search.observe = steps.append
             answer = _answer(partition, search, offset, target_ms)
             met.look_at(search, answer, offset)
             if explain:
                 search.whole_walk(offset=offset, time_ms=target_ms)
-                _show_steps(partition, search, fmt, writer.write)
+                _show_steps(partition, steps, fmt, writer.write)
             if answer is not None:
                 writer.write(answer)
     if not met.searches and not problems:
@@ -223,20 +208,17 @@ def _answer(partition: Partition, search: Search, offset: int | None, target_ms:
         found = search.time(target_ms)
     if found is None:
         return None
-    facts = asdict(found)
-    return {"kind": "lookup", **_whose(partition), **{key: facts[key] for key in LOOKUP_KEYS[3:]}}
+    return LOOKUPS.row(found, **values(PARTITION, partition))
 
 
-def _whose(partition: Partition) -> dict[str, object]:
-    return {"topic": partition.topic, "partition": partition.partition, "directory": partition.path}
-
-
-def _show_steps(partition: Partition, search: Search, fmt: Format, write: Callable[[Row], None]) -> None:
+def _show_steps(
+    partition: Partition, steps: list[SearchStep], fmt: Format, write: Callable[[Row], None]
+) -> None:
     if fmt is Format.ndjson:
-        for step in search.steps:
-            write({"kind": "lookup_step", **_whose(partition), **asdict(step), "action": str(step.action)})
+        for step in steps:
+            write(LOOKUP_STEPS.row(step, **values(PARTITION, partition)))
         return
-    for number, step in enumerate(search.steps, 1):
+    for number, step in enumerate(steps, 1):
         print(printable(f"{number:>2}. {_sentence(step)}"))
         if step.visited and sys.stdout.isatty():
             print(f"    {_drawn(step)}")

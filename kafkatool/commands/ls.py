@@ -61,7 +61,6 @@ def ls(
         typer.Option(
             "--state",
             metavar="active|deleted|stray|future|metadata",
-            show_default=False,
             help="Only partitions in this state; all by default.",
         ),
     ] = None,

@@ -50,7 +50,6 @@ def set_aside(
         typer.Option(
             "--move-to",
             metavar="DIR",
-            show_default=False,
             help="Directory to move the partitions to, on any volume.",
         ),
     ] = None,
@@ -59,7 +58,6 @@ def set_aside(
         typer.Option(
             "--describe",
             metavar="FILE",
-            show_default=False,
             help="Output of kafka-topics.sh --describe, taken while the broker is down; - is standard input.",
         ),
     ] = None,
@@ -68,7 +66,6 @@ def set_aside(
         typer.Option(
             "--metadata",
             metavar="PATH",
-            show_default=False,
             help="Instead of --describe: the metadata log of a controller that kept running without the "
             "broker.",
         ),
@@ -78,7 +75,6 @@ def set_aside(
         typer.Option(
             "--second-copy",
             metavar="DIR",
-            show_default=False,
             help="Another copy of the partition, in a log directory of the same broker. It stays and must "
             "have every batch; the rest of the cluster is not considered.",
         ),

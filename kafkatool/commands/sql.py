@@ -59,7 +59,6 @@ class LabelledPaths(PathOptions):
         list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            show_default=False,
             help="Log directories, partitions, files, server.properties or quoted globs; "
             "LABEL=PATH names a root.",
         ),
@@ -72,7 +71,6 @@ def sql(
         str,
         typer.Argument(
             metavar="QUERY",
-            show_default=False,
             help="Spark SQL over the views records, batches and segments. utf8(bytes) and json(bytes, "
             "'a.b') decode keys and values.",
         ),
@@ -84,9 +82,7 @@ def sql(
     ] = False,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", metavar="DIR", show_default=False, help="Directory for --format parquet."
-        ),
+        typer.Option("-o", "--output", metavar="DIR", help="Directory for --format parquet."),
     ] = None,
     unsafe_sql: Annotated[
         bool,

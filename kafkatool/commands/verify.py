@@ -71,7 +71,6 @@ def verify(
         typer.Option(
             "--state",
             metavar="FILE",
-            show_default=False,
             help="Remember in FILE what was found good, and when. Closed segments that have not changed "
             "since are skipped until they are due to be read again.",
         ),

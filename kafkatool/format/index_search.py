@@ -9,6 +9,7 @@ gives the same answer; in a damaged one this gives Kafka's, because it visits sl
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 WARM_BYTES = 8192
@@ -45,3 +46,12 @@ def _bisect(look: Callable[[int], int], target: int, low: int, high: int) -> int
         else:
             low = middle
     return low
+
+
+def first_zero(numbers: array[int]) -> int:
+    """Return the first slot after slot 0 that holds a zero; the count of all slots if none does."""
+    raw, size = numbers.tobytes(), numbers.itemsize
+    at = raw.find(bytes(size), size)
+    while at >= 0 and at % size:
+        at = raw.find(bytes(size), at + 1)
+    return len(numbers) if at < 0 else at // size

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from kafkatool.errors import FormatError, Truncated
 from kafkatool.format.batch import wrap_int64
-from kafkatool.format.index_search import lower_bound
+from kafkatool.format.index_search import first_zero
 from kafkatool.format.java_text import INT_MAX
 from kafkatool.format.primitives import Buffer
 
@@ -76,9 +76,7 @@ def entries_end(buf: Buffer) -> int:
         return 0
     written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
     # Whether a number is zero does not depend on its byte order.
-    offsets = array("i", data)[0::2]
-    padding = offsets.index(0, 1) if 0 in offsets[1:] else len(offsets)
-    return min(written, padding) * ENTRY_SIZE
+    return min(written, first_zero(array("i", data)[0::2])) * ENTRY_SIZE
 
 
 def sanity_problem(size: int, last: OffsetEntry | None, base_offset: int) -> str | None:
@@ -91,16 +89,3 @@ def sanity_problem(size: int, last: OffsetEntry | None, base_offset: int) -> str
     if size % ENTRY_SIZE:
         return f"its size {size} is not a multiple of {ENTRY_SIZE}"
     return None
-
-
-def lookup(buf: Buffer, base_offset: int, target: int, visited: list[int] | None = None) -> OffsetEntry:
-    """Return the entry to start reading from for `target`: the greatest at or below it, else (0, 0).
-
-    All whole slots are searched, padding too: cut the buffer at `entries_end` to leave that out.
-    """
-
-    def key_at(slot: int) -> int:
-        return read_entry(buf, slot * ENTRY_SIZE).offset(base_offset)
-
-    slot = lower_bound(len(buf) // ENTRY_SIZE, key_at, target, ENTRY_SIZE, visited)
-    return OffsetEntry(0, 0) if slot < 0 else read_entry(buf, slot * ENTRY_SIZE)

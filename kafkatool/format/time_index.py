@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from kafkatool.errors import FormatError, Truncated
 from kafkatool.format.batch import wrap_int64
-from kafkatool.format.index_search import lower_bound
+from kafkatool.format.index_search import first_zero
 from kafkatool.format.java_text import INT_MAX, LONG_MAX, LONG_MIN
 from kafkatool.format.primitives import Buffer
 
@@ -77,9 +77,7 @@ def entries_end(buf: Buffer) -> int:
         return 0
     written = -(-len(data.rstrip(b"\0")) // ENTRY_SIZE)
     # Whether a number is zero does not depend on its byte order.
-    offsets = array("i", data)[2::3]
-    padding = offsets.index(0, 1) if 0 in offsets[1:] else len(offsets)
-    return min(written, padding) * ENTRY_SIZE
+    return min(written, first_zero(array("i", data)[2::3])) * ENTRY_SIZE
 
 
 def sanity_problem(
@@ -97,16 +95,3 @@ def sanity_problem(
     if size % ENTRY_SIZE:
         return f"its size {size} is not a multiple of {ENTRY_SIZE}"
     return None
-
-
-def lookup(buf: Buffer, target_ms: int, visited: list[int] | None = None) -> TimeEntry:
-    """Return the greatest entry at or below a time, else (-1, 0).
-
-    All whole slots are searched, padding too: cut the buffer at `entries_end` to leave that out.
-    """
-
-    def key_at(slot: int) -> int:
-        return read_entry(buf, slot * ENTRY_SIZE).timestamp_ms
-
-    slot = lower_bound(len(buf) // ENTRY_SIZE, key_at, target_ms, ENTRY_SIZE, visited)
-    return TimeEntry(NO_TIMESTAMP, 0) if slot < 0 else read_entry(buf, slot * ENTRY_SIZE)

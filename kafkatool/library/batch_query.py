@@ -82,7 +82,7 @@ class BatchQuery:
         try:
             source = open_source(one.path, plan.guest)
         except KafkatoolError as error:
-            plan.lost(str(error))
+            plan.fail(str(error))
             return
         with source:
             start, size = seek(source, one.path, plan.wanted, plan.guest), source.size_hint or 0

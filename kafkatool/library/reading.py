@@ -10,6 +10,7 @@ from typing import Literal
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.records.subject import Subject
 from kafkatool.errors import KafkatoolError, UsageError
 
@@ -66,7 +67,14 @@ class ReadPlan:
             raise DamagedLog(path, damage)
         log.warning("%s: byte %d: %s: %s", path, damage.position, damage.kind, damage.message)
 
-    def lost(self, message: str) -> None:
+    def say(self, found: Note | Caution | Failure) -> None:
+        """Log what a stream says of its logs; raise KafkatoolError as `fail` does."""
+        if isinstance(found, Failure):
+            self.fail(found.message)
+        else:
+            log.log(logging.INFO if isinstance(found, Note) else logging.WARNING, "%s", found.message)
+
+    def fail(self, message: str) -> None:
         """Pass over something that cannot be read, or raise KafkatoolError."""
         if self.on_damage == "fail":
             raise KafkatoolError(f"{message}; on_damage='skip' reads the rest")

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
+from kafkatool.engine.batches.indexes import OffsetIndex, sound_offset_index, sound_time_index
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.directory.log_dir import Segment, SegmentState
 from kafkatool.engine.directory.roots import read_roots
@@ -153,63 +153,59 @@ def _cuts(segment: Segment, wanted: Wanted, guest: Guest, split_size: int) -> li
     asks_for_time = wanted.first_ms > -_UNBOUNDED
     if log.size <= split_size and not asks and not asks_for_time:
         return [(0, log.size)]
-    claims = read_claims(log.path, log.size, guest)
-    if asks_for_time and _ends_before(segment, claims, wanted.first_ms, guest):
+    index = sound_offset_index(log.path, log.size, guest)
+    if asks_for_time and _ends_before(segment, index, wanted.first_ms, guest):
         return []
     try:
         with open_source(log.path, guest) as source:
             starts = [0]
-            positions = claims.positions
+            positions = index.positions
             while (at := bisect_left(positions, starts[-1] + max(1, split_size))) < len(positions):
-                while at < len(positions) and not is_sound(source, claims, at, segment.base_offset):
+                while at < len(positions) and not is_sound(source, index, at):
                     at += 1
                 if at == len(positions) or log.size - positions[at] < split_size // 2:
                     break
                 starts.append(positions[at])
-            starts = _behind(source, starts, claims, wanted, segment.base_offset)
-            stop = _stop(source, claims, wanted, segment.base_offset, log.size)
+            starts = _behind(source, starts, index, wanted)
+            stop = _stop(source, index, wanted, log.size)
     except (FileNotFoundError, KafkatoolError):
         return [(0, log.size)]  # the task that reads it reports it
     ends = [*starts[1:], log.size]
     return [(start, min(end, stop)) for start, end in zip(starts, ends, strict=True) if start < stop]
 
 
-def _behind(source: Source, starts: list[int], claims: IndexClaims, wanted: Wanted, base: int) -> list[int]:
+def _behind(source: Source, starts: list[int], index: OffsetIndex, wanted: Wanted) -> list[int]:
     """Drop the stretches that end before the first wanted offset."""
-    relative = wanted.first_offset - base
-    if relative <= 0:
-        return starts
     # An entry has its batch's last offset: everything before the batch is below it.
-    at = bisect_left(claims.offsets, relative)
-    if at == 0:
+    at = bisect_left(index.offsets, wanted.first_offset - index.base_offset) - 1
+    if at < 0:
         return starts
-    reached = claims.positions[at - 1]
-    kept = [start for start in starts if start > reached]
-    before = [start for start in starts if start <= reached]
-    if is_sound(source, claims, at - 1, base):
-        before = [*before, reached]
-    return [max(before), *kept]
+    reached = index.positions[at]
+    first = reached if is_sound(source, index, at) else max(start for start in starts if start <= reached)
+    return [first, *(start for start in starts if start > reached)]
 
 
-def _stop(source: Source, claims: IndexClaims, wanted: Wanted, base: int, size: int) -> int:
+def _stop(source: Source, index: OffsetIndex, wanted: Wanted, size: int) -> int:
     """Return the position of a batch after the last wanted offset, if the index has one."""
-    at = bisect_left(claims.offsets, wanted.last_offset - base) + 1
-    if wanted.last_offset == _UNBOUNDED or at >= len(claims.positions):
+    at = bisect_left(index.offsets, wanted.last_offset - index.base_offset) + 1
+    if wanted.last_offset == _UNBOUNDED or at >= len(index.positions):
         return size
-    is_known = is_sound(source, claims, at - 1, base) and is_sound(source, claims, at, base)
-    return claims.positions[at] if is_known else size
+    return index.positions[at] if is_sound(source, index, at - 1) and is_sound(source, index, at) else size
 
 
-def _ends_before(segment: Segment, claims: IndexClaims, first_ms: int, guest: Guest) -> bool:
+def _ends_before(segment: Segment, index: OffsetIndex, first_ms: int, guest: Guest) -> bool:
     """Return whether all records of a closed segment are older, by the last entry of its time index.
 
     Only if the log confirms it: the batches after the last index entry are checked.
     """
-    if segment.state is SegmentState.ACTIVE or not len(claims.times) or claims.times[-1] >= first_ms:
-        return False
     log = segment.log
     assert log is not None
-    start = claims.positions[-1] if len(claims.positions) else 0
+    if segment.state is SegmentState.ACTIVE:
+        return False
+    times = sound_time_index(log.path, log.size, guest).times
+    if not times or times[-1] >= first_ms:
+        return False
+    start = index.positions[-1] if index.positions else 0
     try:
         with open_source(log.path, guest) as source:
             for item in scan(source, start):
@@ -220,10 +216,10 @@ def _ends_before(segment: Segment, claims: IndexClaims, first_ms: int, guest: Gu
     return True
 
 
-def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> bool:
+def is_sound(source: Source, index: OffsetIndex, at: int) -> bool:
     """Return whether an entry points to a batch, by that batch and those since the entry before."""
-    position = claims.positions[at]
-    before = claims.positions[at - 1] if at else 0
+    position = index.positions[at]
+    before = index.positions[at - 1] if at else 0
     last = None
     for item in scan(source, before):
         if not isinstance(item, Batch) or not item.is_valid:
@@ -235,7 +231,7 @@ def is_sound(source: Source, claims: IndexClaims, at: int, base_offset: int) -> 
         last is not None
         and last.position == position
         # An entry may be for a group of batches: it has the last offset of the last one.
-        and last.header.base_offset <= base_offset + claims.offsets[at]
+        and last.header.base_offset <= index.base_offset + index.offsets[at]
     )
 
 

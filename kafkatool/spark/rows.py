@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.records.arrow_batches import batch_arrays, damage_arrays
@@ -30,7 +31,7 @@ from kafkatool.engine.records.arrow_rows import (
     known,
     timestamp_types,
 )
-from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, StreamItem, UnreadPiece
 from kafkatool.engine.records.subject import ReadLimits, Subject, logs_of
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.engine.stats.walk import LogStats, StatsJob
@@ -173,7 +174,12 @@ class RowReader:
         said: list[str] = []
         failed: list[str] = []
         hidden = 0
-        for piece in self._pieces(stretch, said, failed):
+        for piece in self._pieces(stretch):
+            if isinstance(piece, Note | Caution | Failure):
+                # That a disk fails is seen in the batches that it does not give.
+                said += [piece.message] if isinstance(piece, Note) else []
+                failed += [piece.message] if isinstance(piece, Failure) else []
+                continue
             if isinstance(piece, UnreadPiece):
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
@@ -191,27 +197,24 @@ class RowReader:
         if said:
             self._can_read(stretch)
 
-    def _pieces(
-        self, stretch: LogStretch, said: list[str], failed: list[str]
-    ) -> Iterator[RecordPiece | UnreadPiece]:
-        """Yield the pieces in a stretch; collect notes about its log, and why it cannot be opened."""
+    def _pieces(self, stretch: LogStretch) -> Iterator[StreamItem]:
+        """Yield the pieces in a stretch, and what is to be said of its log."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
             subject = _subject(stretch)
             if log not in logs_of(subject.named):
-                said.append(f"{log.path}: deleted since its directory was listed")
+                yield Note(f"{log.path}: deleted since its directory was listed")
                 return
-            stream = RecordStream(
-                subject,
-                self.guest,
-                start=Start(log, stretch.start),
-                say=_about(log, said),
-                fail=_about(log, failed),
-            )
+            stream = RecordStream(subject, self.guest, start=Start(log, stretch.start))
         except (FileNotFoundError, KafkatoolError) as error:
-            failed.append(str(error))
+            yield Failure(str(error))
             return
         for piece in stream.pieces():
+            if isinstance(piece, Note | Caution | Failure):
+                # A walk reaches the next log before it is stopped.
+                if piece.message.startswith(f"{log.path}:"):
+                    yield piece
+                continue
             if isinstance(piece, UnreadPiece):
                 if piece.log != log or _position(piece) >= stretch.end:
                     return
@@ -247,16 +250,6 @@ def _position(bad: UnreadPiece) -> int:
     found = bad.damage or bad.batch
     assert found is not None
     return found.position
-
-
-def _about(log: SegmentLog, told: list[str]) -> Callable[[str], None]:
-    """Keep messages about one log: a walk reaches the next before it is stopped."""
-
-    def take(message: str) -> None:
-        if message.startswith(f"{log.path}:"):
-            told.append(message)
-
-    return take
 
 
 def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:

@@ -410,7 +410,8 @@ def every_crash(
             work(disk)
             is_done = True
         disk.close()
-        drawn = [("some lost", at_random(seed), lambda size: size // 2) for seed in range(1, chances)]
+        seeds = range(number + 1000, number + 1000 * chances, 1000)
+        drawn = [("some lost", at_random(seed), lambda size: size // 2) for seed in seeds]
         for way, keep, tear in (*every_way(number), *drawn):
             left = disk.survivors(scratch / "left", keep=keep, tear=tear)
             yield Crash(left, is_done, way, disk.operations, disk.sync_sites)

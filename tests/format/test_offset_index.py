@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from contextlib import suppress
 
 import pytest
@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkatool.errors import FormatError
-from kafkatool.format.index_search import lower_bound
+from kafkatool.format.index_search import first_zero, lower_bound
 from kafkatool.format.offset_index import (
     ENTRY_SIZE,
     OffsetEntry,
     entries_end,
-    lookup,
     read_entries,
     read_entry,
     sanity_problem,
@@ -35,7 +34,6 @@ def test_any_bytes_decode_or_raise_format_error(buf: bytes, at: int) -> None:
         read_entry(buf, at)
     assert len(list(read_entries(buf))) == len(buf) // ENTRY_SIZE
     assert entries_end(buf) <= len(buf)
-    lookup(buf, 0, at)
 
 
 @given(rows)
@@ -57,12 +55,10 @@ def test_a_zero_entry_in_the_middle_ends_the_entries() -> None:
     assert entries_end(buf) == ENTRY_SIZE
 
 
-@given(rows, st.integers(0, 2**31 - 1), st.integers(0, 2**40))
-def test_lookup_finds_what_a_bisection_finds(pairs: list[tuple[int, int]], target: int, base: int) -> None:
-    entries = sorted_entries(pairs)
-    slot = bisect_right([entry.relative_offset for entry in entries], target)
-    expected = entries[slot - 1] if slot else OffsetEntry(0, 0)
-    assert lookup(write_entries(entries), base, base + target) == expected
+@given(st.lists(st.sampled_from([0, 1, 1 << 8, 1 << 16, 1 << 24, 255, -1]), max_size=12))
+def test_the_first_zero_is_a_whole_number_behind_slot_0(numbers: list[int]) -> None:
+    expected = numbers.index(0, 1) if 0 in numbers[1:] else len(numbers)
+    assert first_zero(array("i", numbers)) == expected
 
 
 @given(st.integers(1, 5000), st.integers(-5, 10010))

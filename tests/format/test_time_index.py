@@ -11,7 +11,6 @@ from kafkatool.format.time_index import (
     ENTRY_SIZE,
     TimeEntry,
     entries_end,
-    lookup,
     read_entries,
     read_entry,
     sanity_problem,
@@ -27,7 +26,6 @@ def test_any_bytes_decode_or_raise_format_error(buf: bytes, at: int) -> None:
         read_entry(buf, at)
     assert len(list(read_entries(buf))) == len(buf) // ENTRY_SIZE
     assert entries_end(buf) <= len(buf)
-    lookup(buf, at)
 
 
 @given(rows, st.integers(0, 100))
@@ -41,13 +39,6 @@ def test_entries_come_back_and_end_where_the_zeros_begin(pairs: list[tuple[int, 
 def test_the_first_slot_may_hold_the_base_offset() -> None:
     assert entries_end(write_entries([TimeEntry(1_700_000_000_000, 0)]) + bytes(24)) == ENTRY_SIZE
     assert entries_end(bytes(24)) == 0
-
-
-def test_lookup_gives_the_greatest_time_at_or_below() -> None:
-    buf = write_entries([TimeEntry(10, 1), TimeEntry(20, 2), TimeEntry(30, 3)])
-    found = [lookup(buf, target).relative_offset for target in (9, 10, 25, 99)]
-    assert found == [0, 1, 2, 3]
-    assert lookup(buf, 9).timestamp_ms == -1
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,6 @@ class LoadOptions:
         typer.Option(
             "--payload-file",
             metavar="FILE",
-            show_default=False,
             help="Take values from random lines of this file.",
         ),
     ] = None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafkatool.commands.line.options import RawOpt, TalkOptions
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.bench import METRIC_COLUMNS, METRICS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.values import Format, takes_escapes
 
 if TYPE_CHECKING:
@@ -21,17 +22,10 @@ DirArg = Annotated[
     str,
     typer.Argument(
         metavar="DIR",
-        show_default=False,
         help="Directory to write to, on the volume to measure. It must be empty or not exist.",
     ),
 ]
 _SPARKS = "▁▂▃▄▅▆▇█"
-_COLUMNS = [
-    Column("name", "WHAT"),
-    Column("text", "VALUE", Look.number),
-    Column("unit", "UNIT"),
-    Column("spread", "", blank=""),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,6 @@ class BenchOptions(TalkOptions):
             "--output",
             "--out",
             metavar="FILE",
-            show_default=False,
             help="Write the whole result as one JSON object, for compare.",
         ),
     ] = None
@@ -83,9 +76,9 @@ class BenchOptions(TalkOptions):
 
 
 def write_metrics(metrics: Iterable[Metric], fmt: Format, *, raw: bool) -> None:
-    with rows(fmt, _COLUMNS) as out:
+    with rows(fmt, METRIC_COLUMNS) as out:
         for metric in metrics:
-            row: dict[str, Any] = {"kind": "bench_metric", **metric.as_json()}
+            row = METRICS.row(metric)
             if fmt is not Format.ndjson:
                 row["text"] = number(metric.value, raw=raw)
                 row["spread"] = sparkline(metric.samples) if len(metric.samples) > 2 else ""

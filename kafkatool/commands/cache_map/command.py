@@ -45,7 +45,6 @@ def cache_map(
         typer.Option(
             "--pid",
             metavar="PID",
-            show_default=False,
             help="Show the files that this broker process has open.",
         ),
     ] = None,

@@ -79,7 +79,6 @@ class CacheChangeOptions:
         typer.Option(
             "--last",
             metavar="SIZE",
-            show_default=False,
             help="Only the last SIZE bytes of each log, for example 2G.",
         ),
     ] = None
@@ -116,7 +115,6 @@ class ReaderOptions:
         typer.Option(
             "--lag",
             metavar="GROUP=OFFSET",
-            show_default=False,
             help="Show whether a group that reads on from this offset would read from disk.",
         ),
     ] = None
@@ -137,5 +135,5 @@ class WatchOptions:
     ] = 2.0
     rounds: Annotated[
         int | None,
-        typer.Option("--rounds", metavar="N", min=1, show_default=False, help="End --watch after N rounds."),
+        typer.Option("--rounds", metavar="N", min=1, help="End --watch after N rounds."),
     ] = None

@@ -60,7 +60,6 @@ def cat(
             "-f",
             "--template",
             metavar="TEMPLATE",
-            show_default=False,
             help="As in kcat: %t topic, %p partition, %o offset, %k key, %s value, %K %S their sizes, %R "
             "the value's size as int32, %T time, %h headers, \\n \\t \\xHH. Nothing is added after it.",
         ),
@@ -77,7 +76,6 @@ def cat(
         typer.Option(
             "--decoder",
             metavar="CMD",
-            show_default=False,
             help="Decode keys and values with a program. For each record it reads and writes the key and "
             "the value, each as an int32 length (big-endian, -1 for null) followed by the bytes.",
         ),

@@ -23,9 +23,7 @@ class PassOptions:
 
     passes: Annotated[
         int | None,
-        typer.Option(
-            "--passes", metavar="N", min=1, show_default=False, help="Number of passes; 1 by default."
-        ),
+        typer.Option("--passes", metavar="N", min=1, help="Number of passes; 1 by default."),
     ] = None
     until_stable: Annotated[
         bool, typer.Option("--until-stable", help="Repeat passes until nothing is left to clean.")
@@ -35,7 +33,6 @@ class PassOptions:
         typer.Option(
             "--key",
             metavar="KEY",
-            show_default=False,
             help="Show only what happens to each record of this key: text, hex:… or base64:…",
         ),
     ] = None
@@ -45,7 +42,6 @@ class PassOptions:
             "--top",
             metavar="N",
             min=1,
-            show_default=False,
             help="Show only the N keys and key prefixes that lose the most records.",
         ),
     ] = None
@@ -54,7 +50,6 @@ class PassOptions:
         typer.Option(
             "--write-to",
             metavar="DIR",
-            show_default=False,
             help="Write the compacted partitions to DIR/TOPIC-PARTITION/.",
         ),
     ] = None

@@ -129,15 +129,12 @@ class KafkaOptions:
         typer.Option(
             "--key-decoder-class",
             metavar="CLASS",
-            show_default=False,
             help="Kafka's String, Integer, Long or Default decoder.",
         ),
     ] = None
     value_decoder_class: Annotated[
         str | None,
-        typer.Option(
-            "--value-decoder-class", metavar="CLASS", show_default=False, help="The same for values."
-        ),
+        typer.Option("--value-decoder-class", metavar="CLASS", help="The same for values."),
     ] = None
     max_batch_size: Annotated[
         str,
@@ -196,7 +193,7 @@ def dump_log(
     *,
     files: Annotated[
         str | None,
-        typer.Option("--files", metavar="A,B,...", show_default=False, help="Comma-separated files."),
+        typer.Option("--files", metavar="A,B,...", help="Comma-separated files."),
     ] = None,
     fmt: Annotated[
         DumpFormat, typer.Option("--format", help="Output format; kafka is the text of kafka-dump-log.")
@@ -272,6 +269,7 @@ def _groups(
     listed: list[str], where: PathOptions, request: DumpRequest, outcome: RunOutcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
+    from kafkatool.commands.screen.told import told
     from kafkatool.engine.directory.log_groups import log_groups
     from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.directory.targets import FileTarget
@@ -281,16 +279,11 @@ def _groups(
     if listed and not where.paths and where.files_from is None:
         return
 
-    def fail(problem: str) -> None:
-        request.talk.warn(problem)
-        outcome.failed = True
-
     expansion = where.expand(allow_stdin=True)
     for target in expansion.targets:
         if isinstance(target, FileTarget) and target.read_as is not None:
             request.read_as[target.path] = target.read_as.kind
-    for problem in expansion.problems:
-        fail(problem)
+    outcome.fail(request.talk, expansion.problems)
     outcome.named.update(target.path for target in expansion.targets)
     selection = Selection(expansion.targets, request.classic.guest)
-    yield from log_groups(selection, request.chosen.wanted, fail)
+    yield from told(log_groups(selection, request.chosen.wanted), request.talk, outcome)

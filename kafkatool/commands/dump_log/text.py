@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from kafkatool.commands.dump_log.classic.decoding import decode_with
 from kafkatool.commands.dump_log.classic.index_files import dump_index, dump_time_index
 from kafkatool.commands.dump_log.classic.java_paths import java_path
 from kafkatool.commands.dump_log.classic.log_file import LogText
@@ -64,14 +63,14 @@ class TextDump:
         return self.quota.shown
 
     def _dump_file(self, path: str, tail: Tail | None) -> None:
-        self._emit(f"Dumping {java_path(path)}")
+        self.emit(f"Dumping {java_path(path)}")
         suffix = self._suffix(path)
         if suffix in (".log", ".checkpoint") or path == STDIN:
             self._dump_log(path, tail)
         elif suffix in _SIDE_FILES:
             place = LogPlace.of(path, self.request.guest)
             _SIDE_FILES[suffix](
-                path, self.options, self.reports, self._emit, lambda d: self._note_file(place, d)
+                path, self.options, self.reports, self.emit, lambda d: self._note_file(place, d)
             )
             self.quota.shown += 1
         else:
@@ -94,16 +93,8 @@ class TextDump:
     def _dump_log(self, path: str, tail: Tail | None) -> None:
         place = LogPlace.of(path, self.request.guest)
         warn_of_secrets(self.request, place)
-        text = LogText(
-            path,
-            self.options,
-            self.reports,
-            self._emit,
-            self._emit_bytes,
-            lambda damage: self._note(place, damage),
-            decode_with(self.options, self._emit),
-            self._choose if self._is_choosy else None,
-        )
+        page = _DumpedPage(self, place)
+        text = LogText(path, self.options, self.reports, page, self._choose if self._is_choosy else None)
         text.heading()
         with opened(path, self.request, self.outcome) as source:
             if source is None:
@@ -136,10 +127,10 @@ class TextDump:
             if isinstance(item, Damage) or self._is_choosy or self.quota.take():
                 yield item
 
-    def _emit(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         self.text.write(text + "\n")
 
-    def _emit_bytes(self, text: bytes) -> None:
+    def emit_bytes(self, text: bytes) -> None:
         self.out.flush()
         self.out.buffer.write(harmless_bytes(text) if is_terminal(self.out) else text)
 
@@ -147,15 +138,28 @@ class TextDump:
         """What is wrong with a side file; one that cannot be opened was not dumped."""
         if damage.kind is FindingClass.UNREADABLE or not os.path.exists(place.path):
             self.outcome.failed = True
-        self._note(place, damage)
+        self.note(place, damage)
 
-    def _note(self, place: LogPlace, damage: Damage) -> None:
+    def note(self, place: LogPlace, damage: Damage) -> None:
         self.outcome.met(damage)
         self.out.flush()
         if damage.severity is Severity.NOTE:
             self.request.talk.detail(damage_sentence(place, damage))
         else:
             self.request.talk.warn(damage_sentence(place, damage))
+
+
+class _DumpedPage:
+    """The text of one log on standard output."""
+
+    def __init__(self, dump: TextDump, place: LogPlace) -> None:
+        self.emit = dump.emit
+        self.emit_bytes = dump.emit_bytes
+        self._dump = dump
+        self._place = place
+
+    def note(self, damage: Damage) -> None:
+        self._dump.note(self._place, damage)
 
 
 def _say(line: str) -> None:

@@ -24,7 +24,6 @@ class BrokerOptions:
         typer.Option(
             "--at",
             metavar="TIME",
-            show_default=False,
             help="Decide as of this time: epoch ms, ISO 8601, now+3d. By default now.",
         ),
     ] = None
@@ -51,7 +50,7 @@ class BrokerOptions:
         wanted = parse_high_watermark(self.high_watermark)
         return (wanted, False) if isinstance(wanted, int) else (None, wanted == "end")
 
-    def settings(self, named: Sequence[str], given: Sequence[str] | None) -> SettingsRequest:
+    def settings(self, named: Sequence[str], given: Sequence[str] | None = None) -> SettingsRequest:
         """What settings come from, among it what was named and what --set says."""
         from kafkatool.engine.cluster.settings_request import SettingsRequest
 

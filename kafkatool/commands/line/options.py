@@ -42,7 +42,6 @@ PathsArg = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        show_default=False,
         help="A file, a partition directory, a log directory, server.properties or a quoted glob. For "
         "dump-log and cat also -, a log on standard input.",
     ),
@@ -52,7 +51,6 @@ FilesFromOpt = Annotated[
     typer.Option(
         "--files-from",
         metavar="FILE",
-        show_default=False,
         help="Read paths from FILE, one per line; - is stdin.",
     ),
 ]
@@ -65,7 +63,6 @@ ReadAsOpt = Annotated[
     typer.Option(
         "--read-as",
         metavar="log|index|timeindex|txnindex|snapshot|checkpoint|NAME",
-        show_default=False,
         help="Read the named files as this kind. By default the file name or the content decides. NAME is "
         "the name of any other Kafka file, such as leader-epoch-checkpoint.",
     ),
@@ -89,7 +86,6 @@ MaxRateOpt = Annotated[
     typer.Option(
         "--max-rate",
         metavar="SIZE",
-        show_default=False,
         help="Read at most this much per second, for example 50M.",
     ),
 ]
@@ -99,7 +95,6 @@ MaxErrorsOpt = Annotated[
         "--max-errors",
         metavar="N",
         min=0,
-        show_default=False,
         help="Stop after more than N unreadable 4 KiB blocks.",
     ),
 ]
@@ -108,7 +103,6 @@ CacheOpt = Annotated[
     typer.Option(
         "--cache",
         metavar="keep",
-        show_default=False,
         help="keep: leave what was read in the page cache. By default the cache is left as it was.",
     ),
 ]
@@ -133,7 +127,6 @@ SampleOpt = Annotated[
     typer.Option(
         "--sample",
         metavar="SHARE",
-        show_default=False,
         help="Read only this share of the data, for example 5%; the same share every time.",
     ),
 ]
@@ -146,7 +139,6 @@ SetOpt = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        show_default=False,
         help="Topic setting, by Kafka's name. Otherwise the metadata on the disk decides, then Kafka's "
         "default.",
     ),
@@ -156,7 +148,6 @@ ConfigOpt = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        show_default=False,
         help="File with topic settings, or a server.properties, which ranks below the metadata.",
     ),
 ]
@@ -165,7 +156,6 @@ KafkaVersionOpt = Annotated[
     typer.Option(
         "--kafka-version",
         metavar=RELEASES,
-        show_default=False,
         help="Behave as this Kafka release. By default the release that the broker last registered, then "
         "the one of its metadata.version, then the newest.",
     ),
@@ -221,6 +211,18 @@ class PathOptions:
         for target in expansion.targets:
             if isinstance(target, FileTarget):
                 raise UsageError(f"{target.path}: name the partition or the log directory, not a file")
+        return expansion
+
+    def segment_files(self) -> Expansion:
+        """What was named, for those who want files of a segment by their names. Raises UsageError."""
+        from kafkatool.engine.directory.named_file import SEGMENT_FILES
+        from kafkatool.engine.directory.targets import FileTarget
+        from kafkatool.format.kinds import PRODUCER_SNAPSHOT
+
+        expansion = self.expand(readable=(*SEGMENT_FILES, PRODUCER_SNAPSHOT))
+        for target in expansion.targets:
+            if isinstance(target, FileTarget) and target.read_as is not None:
+                raise UsageError(f"{target.path}: not a file of a segment by its name: a broker ignores it")
         return expansion
 
     def written(self) -> list[str]:

@@ -27,7 +27,6 @@ BackupDirOpt = Annotated[
     typer.Option(
         "--backup-dir",
         metavar="DIR",
-        show_default=False,
         help="Keep the originals and the journal in this directory, on any volume, instead of beside the "
         "files. With --undo: a directory outside the log directory from which the journal may restore "
         "files.",
@@ -38,7 +37,6 @@ UndoOpt = Annotated[
     typer.Option(
         "--undo",
         metavar="JOURNAL",
-        show_default=False,
         help="Show how to reverse an applied plan; with --apply, reverse it.",
     ),
 ]

@@ -24,7 +24,6 @@ class RecheckOptions:
         typer.Option(
             "--recheck-older-than",
             metavar="DURATION",
-            show_default=False,
             help="Read an unchanged segment again if it was last read this long ago. Default 30d; 0s reads "
             "all, never none.",
         ),
@@ -34,7 +33,6 @@ class RecheckOptions:
         typer.Option(
             "--recheck-share",
             metavar="SHARE",
-            show_default=False,
             help="In each run also reread this share of the unchanged bytes, the ones read longest ago "
             "first. Default 4%; 0 for none. What was read in the last 12 hours is skipped.",
         ),

@@ -19,49 +19,39 @@ FromOpt = Annotated[
     typer.Option(
         "--from",
         metavar="POSITION",
-        show_default=False,
         help="Start at this offset or time (inclusive): 1234, @EPOCH_MS, 2026-01-02T03:04:05Z, now-2h.",
     ),
 ]
 ToOpt = Annotated[
     str | None,
-    typer.Option(
-        "--to", metavar="POSITION", show_default=False, help="End at this offset or time (exclusive)."
-    ),
+    typer.Option("--to", metavar="POSITION", help="End at this offset or time (exclusive)."),
 ]
 KeyOpt = Annotated[
     list[str] | None,
-    typer.Option(
-        "--key", metavar="KEY", show_default=False, help="Only records with this key: text, hex:… or base64:…"
-    ),
+    typer.Option("--key", metavar="KEY", help="Only records with this key: text, hex:… or base64:…"),
 ]
 KeyRegexOpt = Annotated[
     str | None,
-    typer.Option("--key-regex", metavar="REGEX", show_default=False, help="Only records whose key matches."),
+    typer.Option("--key-regex", metavar="REGEX", help="Only records whose key matches."),
 ]
 HeaderOpt = Annotated[
     list[str] | None,
     typer.Option(
         "--header",
         metavar="NAME[=VALUE]",
-        show_default=False,
         help="Only records with this header. If repeated, a record must have all of them.",
     ),
 ]
 ProducerIdOpt = Annotated[
     int | None,
-    typer.Option("--producer-id", metavar="ID", show_default=False, help="Only records of this producer."),
+    typer.Option("--producer-id", metavar="ID", help="Only records of this producer."),
 ]
 ControlOpt = Annotated[
     Control | None,
-    typer.Option("--control", show_default=False, help="Show only control records, or leave them out."),
+    typer.Option("--control", help="Show only control records, or leave them out."),
 ]
-LimitOpt = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=0, show_default=False, help="Stop after N rows.")
-]
-TailOpt = Annotated[
-    int | None, typer.Option("--tail", metavar="N", min=0, show_default=False, help="Only the last N rows.")
-]
+LimitOpt = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Stop after N rows.")]
+TailOpt = Annotated[int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last N rows.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ SparkOpt = Annotated[
     typer.Option(
         "--spark",
         metavar="MASTER",
-        show_default=False,
         help="Run on this Spark master: local[*], local-cluster[N,CORES,MB], spark://HOST:PORT (yarn, "
         "k8s://: untested).",
     ),
@@ -42,9 +41,7 @@ MasterOpt = Annotated[
 EMBEDDED = "local[*]"
 ConfOpt = Annotated[
     list[str] | None,
-    typer.Option(
-        "--conf", metavar="KEY=VALUE", show_default=False, help="Spark setting, for example its memory."
-    ),
+    typer.Option("--conf", metavar="KEY=VALUE", help="Spark setting, for example its memory."),
 ]
 
 

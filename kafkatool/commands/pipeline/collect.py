@@ -38,7 +38,6 @@ def pipeline_collect(
             "-o",
             "--output",
             metavar="PART",
-            show_default=False,
             help="Directory for the result. A later run into it reads only what has changed.",
         ),
     ],

@@ -33,7 +33,6 @@ def pipeline_run(
             "--output",
             "--out",
             metavar="LAKE",
-            show_default=False,
             help="Directory of the tables. Each run adds to it.",
         ),
     ],

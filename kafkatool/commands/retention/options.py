@@ -24,7 +24,6 @@ class AskOptions:
         typer.Option(
             "--remote-offset",
             metavar="N",
-            show_default=False,
             help="Highest offset in remote storage, for one partition of a tiered topic, instead of what "
             "__remote_log_metadata says.",
         ),
@@ -40,7 +39,6 @@ class AskOptions:
         typer.Option(
             "--forecast",
             metavar="DURATION",
-            show_default=False,
             help="Forecast when segments go and how many bytes stay, if records keep arriving as in the "
             "last DURATION.",
         ),
@@ -50,7 +48,6 @@ class AskOptions:
         typer.Option(
             "--free",
             metavar="SIZE",
-            show_default=False,
             help="Show how to free this much: expired data held back by a time in the future, with the "
             "command to delete it; then the smallest setting changes, with the commands to make and "
             "revert them.",
@@ -61,7 +58,6 @@ class AskOptions:
         typer.Option(
             "--move-to",
             metavar="DIR",
-            show_default=False,
             help="Move segments to DIR/TOPIC-PARTITION/ instead of renaming them to .deleted.",
         ),
     ] = None

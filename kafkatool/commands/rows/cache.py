@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Column, Look
 from kafkatool.commands.screen.values import human_size, iso_time, printable
+from kafkatool.engine.batches import row_fields
+from kafkatool.engine.batches.row_fields import (
+    PARTITION,
+    TOPIC,
+    flag,
+    inside,
+    int64,
+    items,
+    size,
+    text,
+    time_ms,
+    values,
+    word,
+)
 from kafkatool.engine.cache.planning import CacheDone, CachePiece
 from kafkatool.engine.cache.residents import CachedTail, MappedFile, MappedPartition, MappedSegment, Reader
 from kafkatool.engine.files.page_cache import PAGE
-from kafkatool.engine.files.residency import Cell
+from kafkatool.engine.files.residency import Cell, FileMap
 from kafkatool.format import kinds
 
 CacheRow = dict[str, Any]
@@ -27,6 +42,139 @@ class CacheView(StrEnum):
 
 COLD, SOME, MOST, ALL, DIRTY, UNKNOWN = "·░▒█▓?"
 LEGEND = f"{ALL} in memory  {MOST} most of it  {SOME} some  {COLD} on disk only  {DIRTY} not yet written"
+
+
+def _sum_if_told(numbers: Iterable[int | None]) -> int | None:
+    """The sum; null as soon as one of them is not told."""
+    known = list(numbers)
+    return None if None in known else sum(one for one in known if one is not None)
+
+
+def _counted(name: str) -> Callable[[list[FileMap]], int | None]:
+    """The sum of one of the kernel's counts."""
+    return lambda maps: _sum_if_told(one.counts and getattr(one.counts, name) for one in maps)
+
+
+_PAGES = (
+    size("size", "bytes", lambda maps: sum(one.size for one in maps)),
+    int64("pages", "pages of the files", lambda maps: sum(one.pages for one in maps)),
+    int64(
+        "resident_pages",
+        "pages in the page cache; null where the kernel does not tell us",
+        lambda maps: _sum_if_told(one.resident for one in maps),
+    ),
+    size(
+        "resident_size",
+        "bytes in the page cache, likewise",
+        lambda maps: _sum_if_told(None if one.resident is None else one.resident_size for one in maps),
+    ),
+    int64(
+        "dirty_pages",
+        "pages that are not yet written to the disk; null before Linux 6.5, or if not told",
+        _counted("dirty"),
+    ),
+    int64("writeback_pages", "pages that are being written, likewise", _counted("writeback")),
+    int64("evicted_pages", "pages that were in the cache and are no more, likewise", _counted("evicted")),
+    int64(
+        "recently_evicted_pages",
+        "those whose eviction memory pressure would explain, likewise",
+        _counted("recently_evicted"),
+    ),
+)
+_LOGS = (
+    size("log_size", "bytes of the log files among them"),
+    size("log_resident_size", "bytes of those in the page cache, likewise"),
+)
+_ROUND = int64("round", "number of the look, from 0, with --watch", optional=True)
+FILES = RowTable(
+    "file",
+    "cache-map",
+    "A file and what of it is in the page cache.",
+    row_fields.FILE._replace(get="path"),
+    *TOPIC,
+    int64("segment", "base offset of the segment; null where it belongs to none", "offset"),
+    text("type", "what kind of file it is", "kind.title"),
+    *_PAGES,
+    items(
+        "resident_ranges",
+        "with --pages: first byte and byte behind the last of all that is resident",
+        optional=True,
+    ),
+    _ROUND,
+)
+SEGMENTS = RowTable(
+    "cache_segment",
+    "cache-map",
+    "A segment with all its files (--segments).",
+    *PARTITION,
+    int64("segment", "base offset of the segment", "base_offset"),
+    word("state", "active, closed, deleted, cleaned, swap or orphan"),
+    *_PAGES,
+    *_LOGS,
+    _ROUND,
+)
+_TAIL = (
+    size("tail_size", "bytes of the log at its end that are in memory without a gap", "size"),
+    int64(
+        "tail_segment", "base offset of the segment in which they begin; null where there are none", "segment"
+    ),
+    int64("tail_position", "byte in its log where they begin, likewise", "position"),
+    int64("tail_first_offset", "first offset of the first whole batch in memory, likewise", "first_offset"),
+    int64("tail_last_offset", "last offset of the log, likewise", "last_offset"),
+    time_ms("tail_first_timestamp_ms", "time of that first batch, likewise", "first_timestamp_ms"),
+    time_ms("tail_last_timestamp_ms", "greatest time of the last segment, likewise", "last_timestamp_ms"),
+)
+PARTITIONS = RowTable(
+    "cache_partition",
+    "cache-map",
+    "A partition, and how far back from its end it is in memory without a gap.",
+    *inside("partition", *PARTITION),
+    int64("segments", "number of segments", lambda mapped: len(mapped.segments)),
+    *_PAGES,
+    *_LOGS,
+    *_TAIL,
+    _ROUND,
+)
+TOPICS = RowTable(
+    "cache_topic",
+    "cache-map",
+    "A topic with all its partitions (--topics).",
+    TOPIC[0],
+    int64("partitions", "number of partitions"),
+    *_PAGES,
+    *_LOGS,
+    _ROUND,
+)
+READERS = RowTable(
+    "cache_reader",
+    "cache-map",
+    "A consumer group, and what its next fetch meets (--lag, --groups).",
+    text("group", "the group"),
+    *TOPIC,
+    int64("offset", "the offset it reads next"),
+    int64("segment", "base offset of the segment that holds it; null at the end of the log"),
+    int64("position", "byte where the batch begins, likewise"),
+    flag("is_cached", "whether the page of that byte is in memory; null where we are not told"),
+    size("behind_size", "bytes from there to the end of the log"),
+    size("cold_size", "bytes of these that are not in memory"),
+)
+PIECES = RowTable(
+    "cache_step",
+    "cache-map",
+    "A stretch of a log that is to be read into memory or forgotten (--warm, --evict).",
+    word("action", "warm or evict"),
+    row_fields.FILE,
+    int64("segment", "base offset of the segment"),
+    int64("position", "first byte that is meant"),
+    int64("end_position", "byte behind the last"),
+    size("size", "bytes that would be read or forgotten"),
+    text("why", "why that is not all of them, or none; else null", lambda piece: piece.why or None),
+    size("resident_before", "with --apply: bytes of the file in memory before; else null"),
+    size("resident_after", "and after"),
+)
+_SHOWN = {"action": "ACTION", "file": "FILE", "position": "FROM", "end_position": "TO", "size": "SIZE"}
+PIECE_COLUMNS = PIECES.columns(**_SHOWN, why=Column("why", "NOTE", blank=""))
+DONE_COLUMNS = PIECES.columns(**_SHOWN, resident_before="BEFORE", resident_after="AFTER")
 
 _NUMBERS = [
     Column("log_size", "LOG", Look.size),
@@ -62,86 +210,34 @@ def columns(view: CacheView, *, is_watched: bool) -> list[Column]:
 
 
 def _weight(files: Iterable[MappedFile]) -> CacheRow:
-    """The sums over some files; null as soon as one of them is not told."""
-    maps = [file.map for file in files]
-    told = all(one.resident is not None for one in maps)
-    counted = all(one.counts is not None for one in maps)
-    states = [one.counts for one in maps if one.counts is not None]
-    return {
-        "size": sum(one.size for one in maps),
-        "pages": sum(one.pages for one in maps),
-        "resident_pages": sum(one.resident or 0 for one in maps) if told else None,
-        "resident_size": sum(one.resident_size for one in maps) if told else None,
-        "dirty_pages": sum(one.dirty for one in states) if counted else None,
-        "writeback_pages": sum(one.writeback for one in states) if counted else None,
-        "evicted_pages": sum(one.evicted for one in states) if counted else None,
-        "recently_evicted_pages": sum(one.recently_evicted for one in states) if counted else None,
-    }
-
-
-def _weight_by_kind(files: Iterable[MappedFile]) -> CacheRow:
     """The sums, those of logs besides: what is preallocated of indexes would drown them."""
     files = list(files)
-    total = _weight(files)
-    logs = _weight(file for file in files if file.entry.kind is kinds.LOG)
+    total = values(_PAGES, [file.map for file in files])
+    logs = values(_PAGES, [file.map for file in files if file.entry.kind is kinds.LOG])
     return {**total, "log_size": logs["size"], "log_resident_size": logs["resident_size"]}
 
 
 def file_row(file: MappedFile, mapped: MappedPartition, with_ranges: bool) -> CacheRow:
-    partition = mapped.partition
-    row = {
-        "kind": "file",
-        "file": file.entry.path,
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "segment": file.entry.offset,
-        "type": file.entry.kind.title,
-        **_weight([file]),
-    }
+    given = values(TOPIC, mapped.partition) | values(_PAGES, [file.map])
     if with_ranges:
         runs = file.map.resident_runs()
         known = file.map.runs is not None
-        row["resident_ranges"] = (
+        given["resident_ranges"] = (
             [[first * PAGE, min(end * PAGE, file.map.size)] for first, end in runs] if known else None
         )
-    return row
+    return FILES.row(file.entry, **given)
 
 
 def segment_row(one: MappedSegment, mapped: MappedPartition) -> CacheRow:
-    return {
-        "kind": "cache_segment",
-        "topic": mapped.partition.topic,
-        "partition": mapped.partition.partition,
-        "directory": mapped.partition.path,
-        "segment": one.segment.base_offset,
-        "state": str(one.segment.state),
-        **_weight_by_kind(one.files),
-    }
+    return SEGMENTS.row(one.segment, **values(PARTITION, mapped.partition), **_weight(one.files))
 
 
 def partition_row(mapped: MappedPartition, tail: CachedTail | None) -> CacheRow:
-    return {
-        "kind": "cache_partition",
-        "topic": mapped.partition.topic,
-        "partition": mapped.partition.partition,
-        "directory": mapped.partition.path,
-        "segments": len(mapped.segments),
-        **_weight_by_kind(mapped.files),
-        "tail_size": tail.size if tail else 0,
-        "tail_segment": tail.segment if tail else None,
-        "tail_position": tail.position if tail else None,
-        "tail_first_offset": tail.first_offset if tail else None,
-        "tail_last_offset": tail.last_offset if tail else None,
-        "tail_first_timestamp_ms": tail.first_timestamp_ms if tail else None,
-        "tail_last_timestamp_ms": tail.last_timestamp_ms if tail else None,
-    }
+    given = {**_weight(mapped.files), **values(_TAIL, tail)}
+    return PARTITIONS.row(mapped, **given | {"tail_size": tail.size if tail else 0})
 
 
-_SUMMED = (
-    *("size", "pages", "resident_pages", "resident_size"),
-    *("dirty_pages", "writeback_pages", "evicted_pages", "recently_evicted_pages"),
-    *("log_size", "log_resident_size"),
-)
+_SUMMED = tuple(field.key for field in (*_PAGES, *_LOGS))
 
 
 def add_up(total: CacheRow, row: CacheRow) -> None:
@@ -154,48 +250,11 @@ def add_up(total: CacheRow, row: CacheRow) -> None:
 
 
 def reader_row(reader: Reader, mapped: MappedPartition) -> CacheRow:
-    return {
-        "kind": "cache_reader",
-        "group": reader.group,
-        "topic": mapped.partition.topic,
-        "partition": mapped.partition.partition,
-        "offset": reader.offset,
-        "segment": reader.segment,
-        "position": reader.position,
-        "is_cached": reader.is_cached,
-        "behind_size": reader.behind_size,
-        "cold_size": reader.cold_size,
-    }
+    return READERS.row(reader, **values(TOPIC, mapped.partition))
 
 
 def piece_row(piece: CachePiece, done: CacheDone | None = None) -> CacheRow:
-    return {
-        "kind": "cache_step",
-        "action": str(piece.action),
-        "file": piece.file,
-        "segment": piece.segment,
-        "position": piece.position,
-        "end_position": piece.end_position,
-        "size": piece.size,
-        "why": piece.why or None,
-        "resident_before": done.resident_before if done else None,
-        "resident_after": done.resident_after if done else None,
-    }
-
-
-PIECE_COLUMNS = [
-    Column("action", "ACTION"),
-    Column("file", "FILE"),
-    Column("position", "FROM", Look.number),
-    Column("end_position", "TO", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("why", "NOTE", blank=""),
-]
-DONE_COLUMNS = [
-    *PIECE_COLUMNS[:-1],
-    Column("resident_before", "BEFORE", Look.size),
-    Column("resident_after", "AFTER", Look.size),
-]
+    return PIECES.row(piece, **values(PIECES.fields[-2:], done))
 
 
 # --- lines --------------------------------------------------------------------------------------------
@@ -304,9 +363,9 @@ def span(duration_ms: int) -> str:
     """A time in the unit that people would say it in."""
     seconds = max(0, duration_ms) / 1000
     units = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
-    for size, name in units:
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
+    for length, name in units:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {name}"
     return f"{seconds:.1f} seconds"
 
 

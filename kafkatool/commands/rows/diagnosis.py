@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kafkatool.commands.rows.findings import FAILURES, SEVERITIES
 from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.values import human_duration, human_size
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.batches.row_fields import flag, inside, int64, size, text, texts, time_ms, word
+from kafkatool.engine.batches.row_fields import (
+    FAILURES,
+    SEVERITIES,
+    flag,
+    inside,
+    int64,
+    size,
+    text,
+    texts,
+    time_ms,
+    word,
+)
 from kafkatool.engine.doctor.examination import Diagnosis
 from kafkatool.engine.doctor.symptoms import Loss, StartVerdict
 from kafkatool.engine.verify.finding import Finding

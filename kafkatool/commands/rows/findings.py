@@ -12,7 +12,10 @@ from kafkatool.commands.screen.values import human_size
 from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.row_fields import (
     DAMAGE,
+    FAILURES,
     FILE,
+    REPLICAS,
+    SEVERITIES,
     TOPIC,
     flag,
     inside,
@@ -22,27 +25,12 @@ from kafkatool.engine.batches.row_fields import (
     real,
     size,
     text,
-    texts,
     time_ms,
-    word,
 )
 from kafkatool.engine.verify.finding import Finding, VerifySummary
 
 if TYPE_CHECKING:
     from kafkatool.engine.directory.log_dir import Partition, Segment
-
-REPLICAS = (
-    ints("replicas", "nodes that hold the partition, by the newest metadata on the disk; null if unknown"),
-    ints("isr", "those of them that were in sync"),
-    int32("leader", "the leader; -1 for none"),
-    time_ms("metadata_ms", "when that was written into the metadata"),
-)
-SEVERITIES = (
-    int64("loss", "number of findings of this severity"),
-    *(int64(name, "likewise") for name in ("no_start", "degraded", "note")),
-    *inside("worst", word("worst", "the worst severity; null where nothing was found", "label")),
-)
-FAILURES = texts("failures", "what could not be read, in words")
 
 FINDINGS = RowTable(
     "finding",

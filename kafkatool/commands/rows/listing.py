@@ -227,24 +227,28 @@ _SIZES = {"size": "SIZE", "allocated": "ALLOCATED"}
 _TIMES = {"first_timestamp_ms": "FIRST TIME", "max_timestamp_ms": "GREATEST TIME"}
 _OFFSETS = {"first_offset": "FIRST", "last_offset": "LAST"}
 _WHERE = {"topic": "TOPIC", "partition": "PARTITION"}
-_NOTE = Column("problem", "NOTE", blank="")
+_NOTE = {"problem": Column("problem", "NOTE", blank="")}
 
 COLUMNS: dict[ListingView, tuple[Column, ...]] = {
-    ListingView.topics: (
-        *TOPICS.columns(
-            topic="TOPIC", partitions="PARTITIONS", states="STATES", segments="SEGMENTS", **_TIMES, **_SIZES
-        ),
-        _NOTE,
+    ListingView.topics: TOPICS.columns(
+        topic="TOPIC",
+        partitions="PARTITIONS",
+        states="STATES",
+        segments="SEGMENTS",
+        **{**_TIMES, **_SIZES},
+        **_NOTE,
     ),
-    ListingView.partitions: (
-        *PARTITIONS.columns(**_WHERE, state="STATE", segments="SEGMENTS", **_OFFSETS, **_TIMES, **_SIZES),
-        *PARTITIONS.columns(leftover_allocated="LEFTOVERS"),
-        _NOTE,
+    ListingView.partitions: PARTITIONS.columns(
+        **{**_WHERE, "state": "STATE", "segments": "SEGMENTS", **_OFFSETS, **_TIMES, **_SIZES},
+        leftover_allocated="LEFTOVERS",
+        **_NOTE,
     ),
-    ListingView.segments: (
-        *SEGMENTS.columns(**_WHERE, segment="SEGMENT", state="STATE", **_OFFSETS, **_TIMES),
-        *SEGMENTS.columns(log_size="LOG", index_size="INDEXES", allocated="ALLOCATED"),
-        _NOTE,
+    ListingView.segments: SEGMENTS.columns(
+        **{**_WHERE, "segment": "SEGMENT", "state": "STATE", **_OFFSETS, **_TIMES},
+        log_size="LOG",
+        index_size="INDEXES",
+        allocated="ALLOCATED",
+        **_NOTE,
     ),
     ListingView.files: FILES.columns(
         file="FILE", file_kind="KIND", state="STATE", modified_ms="MODIFIED", **_SIZES

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from kafkatool.commands.rows.findings import REPLICAS
 from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Rows, rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.batches.row_fields import FILE, TOPIC, flag, int64, size, text, word
+from kafkatool.engine.batches.row_fields import FILE, REPLICAS, TOPIC, flag, int64, size, text, word
 from kafkatool.errors import UsageError
 from kafkatool.format.names import parse_partition_directory
 
 if TYPE_CHECKING:
-    from kafkatool.engine.cluster.topic_settings import NumberSettings
-    from kafkatool.engine.directory.selection import Home
-    from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.jobs.worker_pool import Workers
-    from kafkatool.engine.plan.in_order import PlanRequest
     from kafkatool.engine.plan.journal import Journal
     from kafkatool.engine.plan.steps import Applying, Plan, Step
-
-_Plan = TypeVar("_Plan")
 
 STEPS = RowTable(
     "step",
@@ -189,15 +181,6 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
     return journal
 
 
-def name_leftovers(home: Home, how: Applying, speak: Talk, *, do_apply: bool) -> None:
-    """Name what killed runs left where a plan is about to be made, and with --apply remove what is waste."""
-    from kafkatool.engine.plan.leftovers import leftovers_named
-
-    looked_at = [named.partition.path for named in home.partitions]
-    for one in leftovers_named(home.path, looked_at, how, is_applied=do_apply):
-        speak.warn(one.message)
-
-
 def _say_whose_ids(log_dir: str, speak: Talk) -> None:
     from kafkatool.engine.files.owners import stand_in_for
 
@@ -216,26 +199,6 @@ def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
             f"{objection.sentence} by the metadata of {iso_time(judged.metadata_ms)}; the mark of a clean "
             "shutdown, by which the cluster trusts this broker, goes"
         )
-
-
-def plans_of(
-    asks: Sequence[PlanRequest[_Plan]],
-    pool: Workers,
-    guest: Guest,
-    speak: Talk,
-    leave: Callable[[str, object], None],
-) -> list[_Plan]:
-    """What is planned for each partition; `leave` is told of those for which nothing can be, and why."""
-    from kafkatool.engine.plan.in_order import plan_in_order
-
-    done = []
-    with speak.progress("reading", sum(ask.bytes_to_read for ask in asks)) as advance:
-        for ask, planned in plan_in_order(pool, asks, guest, advance):
-            if planned.plan is not None:
-                done.append(planned.plan)
-            else:
-                leave(ask.path, planned.failure)
-    return done
 
 
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
@@ -308,25 +271,3 @@ def _undo(journal: Journal, request: UndoRequest, speak: Talk) -> int:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def parse_settings(given: Sequence[str], config: str | None, known: Sequence[str]) -> NumberSettings:
-    """What --set and --config say.
-
-    Raises UsageError for a key of --set without effect here, or a value Kafka refuses.
-    """
-    from kafkatool.engine.cluster.effective_settings import read_config_file, topic_name_of
-    from kafkatool.engine.cluster.topic_config import keys_of
-    from kafkatool.engine.cluster.topic_settings import NumberSettings
-    from kafkatool.format.release import NEWEST
-
-    of_topic, server = ({}, None) if config is None else read_config_file(config, NEWEST)
-    found = {name: keys_of(NEWEST)[name].read_integer(of_topic[name]) for name in known if name in of_topic}
-    for said in given:
-        key, equals, value = said.partition("=")
-        if not equals:
-            raise UsageError(f"--set {said}: write KEY=VALUE")
-        if key not in known:
-            raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
-        found[key] = keys_of(NEWEST)[key].read_integer(value)
-    return NumberSettings(found, {topic_name_of(name): value for name, value in (server or {}).items()})

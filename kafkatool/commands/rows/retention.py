@@ -6,9 +6,23 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.table import Column, Look
 from kafkatool.commands.screen.values import Row, human_duration, human_size, iso_time
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import (
+    PARTITION,
+    REPLICAS,
+    TOPIC,
+    flag,
+    inside,
+    int64,
+    size,
+    text,
+    time_ms,
+    values,
+    word,
+)
 from kafkatool.engine.directory.log_dir import PartitionState
 from kafkatool.engine.retention.rules import Decision, RetentionRule, TimeSource
 
@@ -19,48 +33,163 @@ if TYPE_CHECKING:
     from kafkatool.engine.retention.logs import JudgedLog
     from kafkatool.engine.retention.rules import RetentionVerdict, SegmentFacts
 
-VERDICT_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("segment", "SEGMENT", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("largest_timestamp_ms", "LARGEST TIME", Look.time),
-    Column("verdict", "VERDICT"),
-    Column("rule", "RULE"),
-    Column("message", "WHY"),
+VERDICTS = RowTable(
+    "verdict",
+    "retention",
+    "What the next check of a broker does with a segment, and the numbers it compares.",
+    *PARTITION,
+    *inside(
+        "segment",
+        int64("segment", "base offset of the segment", "base_offset"),
+        size("size", "bytes of its records, without indexes and room only reserved"),
+    ),
+    word("verdict", "keep, delete, unknown", "decision"),
+    word(
+        "rule",
+        "start_offset, size, time, active, high_watermark, after_kept (an older one stays), "
+        "policy, remote (not copied yet)",
+    ),
+    text("message", "the reason in words"),
+    time_ms("at_ms", "the moment of the check"),
+    *inside(
+        "segment",
+        time_ms("largest_timestamp_ms", "the timestamp that counts for it", "largest_ms"),
+        word("largest_timestamp_from", "time_index, records, or mtime: the time of the file", "largest_from"),
+        int64(
+            "largest_timestamp_offset",
+            "the offset that has it; null where that is not known",
+            "largest_offset",
+        ),
+        time_ms(
+            "records_largest_timestamp_ms",
+            "what the records say, where that is known and something else",
+            "log_largest_ms",
+        ),
+        int64("records_largest_timestamp_offset", "the offset that has that one", "log_largest_offset"),
+    ),
+    time_ms("retention_ms", "the limit of time; -1 for none. Of a tiered topic that copies, the local one"),
+    size("retention_bytes", "the limit of size; -1 for none; likewise"),
+    int64(
+        "remote_offset",
+        "the highest offset in remote storage, of a tiered topic that copies, by "
+        "__remote_log_metadata or --remote-offset; -1 for none; null where it is not known",
+    ),
+    size("log_size", "bytes of all segments before the check"),
+    size("excess", "bytes above retention_bytes when this segment's turn came; null where it did not come"),
+    int64("upper_offset", "the offset that the high watermark must have reached for it to go"),
+    int64("high_watermark", "the high watermark"),
+    flag("high_watermark_is_assumed", "whether that is only the end of the log"),
+    int64("log_start", "the log start offset"),
+    int64("log_end", "the log end offset"),
+    *inside(
+        "held_by",
+        int64(
+            "held_by", "base offset of the oldest segment that stays, if that is another one", "base_offset"
+        ),
+    ),
+    time_ms("goes_ms", "when time alone lets it go; null for never"),
+    flag("is_active", "whether it is the segment that is written to"),
+    *REPLICAS,
 )
-CHANGE_COLUMNS = (
-    Column("rank", "RANK", Look.number),
-    Column("topic", "TOPIC"),
-    Column("setting", "SETTING"),
-    Column("old_value", "NOW", Look.number),
-    Column("value", "NEW", Look.number),
-    Column("freed", "FREES", Look.size),
-    Column("segments", "SEGMENTS", Look.number),
-    Column("within", "WITHIN"),
+VERDICT_COLUMNS = VERDICTS.columns(
+    partition_name="PARTITION",
+    segment="SEGMENT",
+    size="SIZE",
+    largest_timestamp_ms="LARGEST TIME",
+    verdict="VERDICT",
+    rule="RULE",
+    message="WHY",
 )
-HELD_COLUMNS = (
-    Column("rank", "RANK", Look.number),
-    Column("partition_name", "PARTITION"),
-    Column("record_offset", "FUTURE OFFSET", Look.number),
-    Column("record_timestamp_ms", "ITS TIME", Look.time),
-    Column("first_offset", "DELETE FROM", Look.number),
-    Column("last_offset", "TO", Look.number),
-    Column("freed", "FREES", Look.size),
-    Column("segments", "SEGMENTS", Look.number),
-    Column("within", "WITHIN"),
+_WITHIN = time_ms("within_ms", "the longest it takes: until the next check, and file.delete.delay.ms")
+HELD = RowTable(
+    "held",
+    "retention",
+    "Expired data that only a time in the future holds back (--free): ranks before all changes.",
+    int64("rank", "1: with it go all of that rank, changes of settings too where more is wanted"),
+    *inside("judged.partition", *PARTITION),
+    *inside(
+        "future",
+        int64(
+            "record_offset",
+            "the record that holds longest: its own offset, not that of its batch",
+            "latest_offset",
+        ),
+        time_ms("record_timestamp_ms", "its time", "latest_ms"),
+        int64(
+            "future_records",
+            "number of records with a time in the future that the command deletes",
+            "count",
+        ),
+    ),
+    int64("first_offset", "the first offset that the command deletes"),
+    int64("last_offset", "the last one", lambda held: held.offset - 1),
+    size("freed", "bytes on this disk that go besides what goes anyway, with the check after the command"),
+    int64("segments", "number of segments that do"),
+    _WITHIN,
+    text("message", "what is deleted, in words", lambda held: held_sentence(held)),
+    text("delete_command", "the command that does it; there is no way back"),
 )
-DEPARTURE_COLUMNS = (
-    Column("partition_name", "PARTITION"),
-    Column("segment", "SEGMENT", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("rule", "RULE"),
-    Column("goes_ms", "GOES", Look.time),
+HELD_COLUMNS = HELD.columns(
+    rank="RANK",
+    partition_name="PARTITION",
+    record_offset="FUTURE OFFSET",
+    record_timestamp_ms="ITS TIME",
+    first_offset="DELETE FROM",
+    last_offset="TO",
+    freed="FREES",
+    segments="SEGMENTS",
+    within="WITHIN",
 )
-FORECAST_COLUMNS = (
-    Column("at_ms", "TIME", Look.time),
-    Column("size", "SIZE", Look.size),
-    Column("deleted", "GONE", Look.size),
-    Column("bar", "", blank=""),
+CHANGES = RowTable(
+    "change",
+    "retention",
+    "A change of a setting that frees space (--free). Those of one rank go together.",
+    int64("rank", "lowest for the way that frees the least of what is enough, after what is held back"),
+    text("topic", "the topic"),
+    text("setting", "retention.ms, retention.bytes, or the local ones", "setting.name"),
+    int64("value", "the value to set"),
+    text("old_value", "the value now", "setting.text"),
+    word("old_origin", "where that comes from", "setting.origin"),
+    size("freed", "bytes on this disk that go besides what goes anyway"),
+    int64("segments", "number of segments that do"),
+    _WITHIN,
+    text("set_command", "the command that makes the change"),
+    text("undo_command", "the one that takes it back; what was deleted stays deleted"),
+)
+CHANGE_COLUMNS = CHANGES.columns(
+    rank="RANK",
+    topic="TOPIC",
+    setting="SETTING",
+    old_value=Column("old_value", "NOW", Look.number),
+    value="NEW",
+    freed="FREES",
+    segments="SEGMENTS",
+    within="WITHIN",
+)
+DEPARTURES = RowTable(
+    "departure",
+    "retention",
+    "A segment of today that goes within the time looked at (--forecast).",
+    *inside("judged.partition", *TOPIC),
+    int64("segment", "base offset of the segment", "segment.base_offset"),
+    size("size", "bytes of its records", "segment.size"),
+    word("rule", "start_offset, size, time"),
+    time_ms("goes_ms", "when it may go, by time; or the step by which it is gone"),
+)
+DEPARTURE_COLUMNS = DEPARTURES.columns(
+    partition_name="PARTITION", segment="SEGMENT", size="SIZE", rule="RULE", goes_ms="GOES"
+)
+FORECASTS = RowTable(
+    "forecast",
+    "retention",
+    "All logs together at one moment to come (--forecast).",
+    time_ms("at_ms", "the moment"),
+    size("size", "bytes of all logs"),
+    int64("segments", "number of segments"),
+    size("deleted", "bytes that went since the step before"),
+)
+FORECAST_COLUMNS = FORECASTS.columns(
+    at_ms="TIME", size="SIZE", deleted="GONE", bar=Column("bar", "", blank="")
 )
 BAR_WIDTH = 34  # with a time and two sizes before it, no more than 80 columns
 _NOT_ASKED = {
@@ -74,41 +203,22 @@ _NOT_ASKED = {
 
 
 def verdict_row(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> Row:
-    segment, limits, replicas = verdict.segment, judged.limits, judged.replicas
-    return {
-        "kind": "verdict",
-        "topic": judged.partition.topic,
-        "partition": judged.partition.partition,
-        "directory": judged.partition.path,
-        "segment": segment.base_offset,
-        "size": segment.size,
-        "verdict": str(verdict.decision),
-        "rule": str(verdict.rule),
-        "message": why(judged, verdict, now_ms),
-        "at_ms": now_ms,
-        "largest_timestamp_ms": segment.largest_ms,
-        "largest_timestamp_from": str(segment.largest_from),
-        "largest_timestamp_offset": segment.largest_offset,
-        "records_largest_timestamp_ms": segment.log_largest_ms,
-        "records_largest_timestamp_offset": segment.log_largest_offset,
-        "retention_ms": limits.retention_ms,
-        "retention_bytes": limits.retention_bytes,
-        "remote_offset": limits.remote_offset,
-        "log_size": judged.facts.size,
-        "excess": verdict.excess,
-        "upper_offset": verdict.upper_offset,
-        "high_watermark": judged.facts.high_watermark,
-        "high_watermark_is_assumed": judged.watermark_is_assumed,
-        "log_start": judged.facts.log_start,
-        "log_end": judged.facts.log_end,
-        "held_by": verdict.held_by.base_offset if verdict.held_by else None,
-        "goes_ms": verdict.goes_ms,
-        "is_active": verdict.is_active,
-        "replicas": list(replicas.replicas) if replicas else None,
-        "isr": list(replicas.isr) if replicas else None,
-        "leader": replicas.leader if replicas else None,
-        "metadata_ms": replicas.metadata_ms if replicas else None,
-    }
+    facts, limits = judged.facts, judged.limits
+    return VERDICTS.row(
+        verdict,
+        **values(PARTITION, judged.partition),
+        message=why(judged, verdict, now_ms),
+        at_ms=now_ms,
+        retention_ms=limits.retention_ms,
+        retention_bytes=limits.retention_bytes,
+        remote_offset=limits.remote_offset,
+        log_size=facts.size,
+        high_watermark=facts.high_watermark,
+        high_watermark_is_assumed=judged.watermark_is_assumed,
+        log_start=facts.log_start,
+        log_end=facts.log_end,
+        **values(REPLICAS, judged.replicas),
+    )
 
 
 def why(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
@@ -237,43 +347,16 @@ def change_row(rank: int, change: SettingChange, within_ms: int) -> Row:
     undo = Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.undo_value}")
     if change.undo_value is None:
         undo = Advice.UNSET_CONFIG(topic=topic, setting=name)
-    return {
-        "kind": "change",
-        "rank": rank,
-        "topic": change.topic,
-        "setting": name,
-        "value": change.value,
-        "old_value": change.setting.text,
-        "old_origin": str(change.setting.origin),
-        "freed": change.freed,
-        "segments": change.segments,
-        "within_ms": within_ms,
-        "set_command": Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.value}"),
-        "undo_command": undo,
-    }
+    set_command = Advice.SET_CONFIG(topic=topic, setting=f"{name}={change.value}")
+    return CHANGES.row(change, rank=rank, within_ms=within_ms, set_command=set_command, undo_command=undo)
 
 
 def held_row(rank: int, held: HeldBack, within_ms: int) -> Row:
-    partition, future = held.judged.partition, held.future
+    partition = held.judged.partition
     place = {"topic": partition.topic, "partition": partition.partition, "offset": held.offset}
     plan = json.dumps({"partitions": [place], "version": 1}, separators=(",", ":"))
-    return {
-        "kind": "held",
-        "rank": rank,
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "directory": partition.path,
-        "record_offset": future.latest_offset,
-        "record_timestamp_ms": future.latest_ms,
-        "future_records": future.count,
-        "first_offset": held.first_offset,
-        "last_offset": held.offset - 1,
-        "freed": held.freed,
-        "segments": held.segments,
-        "within_ms": within_ms,
-        "message": held_sentence(held),
-        "delete_command": Advice.DELETE_RECORDS(plan=plan),
-    }
+    command = Advice.DELETE_RECORDS(plan=plan)
+    return HELD.row(held, rank=rank, within_ms=within_ms, delete_command=command)
 
 
 def held_sentence(held: HeldBack) -> str:
@@ -289,26 +372,11 @@ def held_sentence(held: HeldBack) -> str:
 
 
 def departure_row(departure: Departure) -> Row:
-    partition = departure.judged.partition
-    return {
-        "kind": "departure",
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "segment": departure.segment.base_offset,
-        "size": departure.segment.size,
-        "rule": str(departure.rule),
-        "goes_ms": departure.goes_ms,
-    }
+    return DEPARTURES.row(departure)
 
 
 def forecast_row(point: Point) -> Row:
-    return {
-        "kind": "forecast",
-        "at_ms": point.at_ms,
-        "size": point.size,
-        "segments": point.segments,
-        "deleted": point.deleted,
-    }
+    return FORECASTS.row(point)
 
 
 def bar(size: int, largest: int) -> str:

@@ -39,11 +39,12 @@ class RowTable:
                 row[key] = None if subject is None else get(subject)
         return row
 
-    def columns(self, **titles: str) -> tuple[Column, ...]:
-        """The columns of a table of such rows; other keys are texts that only tables have."""
-        types = {field.key: field.type for field in self.fields}
+    def columns(self, **shown: str | Column) -> tuple[Column, ...]:
+        """The columns of a table of such rows, by their titles; other keys are texts of tables alone."""
+        looks = {field.key: _LOOKS.get(field.type, Look.text) for field in self.fields}
         return tuple(
-            Column(key, title, _LOOKS.get(types.get(key, ""), Look.text)) for key, title in titles.items()
+            title if isinstance(title, Column) else Column(key, title, looks.get(key, Look.text))
+            for key, title in shown.items()
         )
 
 

@@ -5,23 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kafkatool.commands.rows.row_table import RowTable
 from kafkatool.commands.screen.values import Row, human_duration, iso_time
+from kafkatool.engine.batches.row_fields import flag, text, word
 
 if TYPE_CHECKING:
     from kafkatool.engine.cluster.effective_settings import Setting
     from kafkatool.engine.cluster.metadata_end import MetadataEnd
 
 
+SETTINGS = RowTable(
+    "setting",
+    "retention",
+    "A setting that a topic goes by; of compact also those of the broker's cleaner.",
+    text("topic", "the topic"),
+    text("name", "Kafka's name of it"),
+    text("value", "its value, as Kafka writes it", "text"),
+    word(
+        "origin",
+        "--set, --config, topic, broker, cluster (set while it ran, by the metadata), "
+        "server.properties, default",
+    ),
+    text("source", "the file and the name there; null where the origin says all"),
+    flag(
+        "is_certain",
+        "false for what something not read here may have changed: a default, or, where the "
+        "metadata ended before the broker did, everything but --set and --config",
+    ),
+)
+
+
 def setting_row(topic: str | None, setting: Setting) -> Row:
-    return {
-        "kind": "setting",
-        "topic": topic,
-        "name": setting.name,
-        "value": setting.text,
-        "origin": str(setting.origin),
-        "source": setting.source,
-        "is_certain": setting.is_certain,
-    }
+    return SETTINGS.row(setting, topic=topic)
 
 
 def settings_sentence(topic: str | None, settings: Iterable[Setting]) -> str:

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
+from kafkatool.commands.rows.row_table import RowTable, plain_columns
 from kafkatool.commands.screen.table import Column, Look
+from kafkatool.engine.batches.row_fields import (
+    RowField,
+    data,
+    flag,
+    inside,
+    int32,
+    int64,
+    real,
+    size,
+    text,
+    time_ms,
+    tree,
+    values,
+    word,
+)
 from kafkatool.engine.jobs.sketches import Spread, Timeline
 from kafkatool.engine.stats.facts import Deep, Stats, Times
 from kafkatool.engine.stats.grouping import By
@@ -17,7 +34,8 @@ from kafkatool.format.batch import CODEC_LABELS, TimestampType
 StatsRow = dict[str, Any]
 
 SPREAD_KEYS = ("min", "mean", "p50", "p90", "p99", "max")
-SPREADS = ("records_per_batch", "batch_size", "key_size", "value_size", "record_size")
+_SPREADS = ("records_per_batch", "batch_size", "key_size", "value_size", "record_size")
+_MEASURED = ("batches", "records", "size")
 _TYPES = (TimestampType.NONE, TimestampType.CREATE, TimestampType.LOG_APPEND)
 _BLOCKS = " ▏▎▍▌▋▊▉"
 
@@ -52,43 +70,220 @@ def place_row(group: StatsGroup) -> StatsRow:
     }
 
 
+def _spread(key: str, meaning: str, get: str = "") -> RowField:
+    spread = attrgetter(get or key)
+    meaning += ", as an object of min, mean, p50, p90, p99 and max; null where there is none"
+    return tree(key, meaning, lambda found: spread_row(spread(found)))
+
+
+_GROUP = (
+    word("by", "what the row is about: file, partition, topic, or total for everything together"),
+    text("topic", "the topic, from the name of the directory; null for the total"),
+    int32("partition", "the number of the partition; null for topics and the total"),
+    text("directory", "the directory of the partition, likewise"),
+    text("file", "path of the file; null unless by is file"),
+)
+_DEEP = (
+    int64("data_records", "number of records that were read, without control records", "records"),
+    _spread("key_size", "bytes of a key that is not null"),
+    _spread("value_size", "bytes of a value that is not null"),
+    _spread("record_size", "bytes of key and value"),
+    size(
+        "inflated_size",
+        "bytes that the batches would have if none were compressed",
+        lambda deep: int(deep.inflated[:, 1].sum()),
+    ),
+    real(
+        "ratio",
+        "how many times larger they would be",
+        lambda deep: ratio_of(*deep.inflated.sum(axis=0).tolist()),
+    ),
+    int64("keys", "number of different keys", "keys.count"),
+    flag("keys_exact", "whether they were counted one by one, or else estimated", "keys.is_exact"),
+    int64("null_keys", "number of records without a key"),
+    int64("tombstones", "number of records without a value"),
+    int64("records_with_headers", "number of records that have headers", "with_headers"),
+    int64("headers", "number of headers"),
+    *inside(
+        "times",
+        int64("no_timestamp_records", "number of records without a timestamp", "without"),
+        int64("future_records", "number of records with a timestamp after --now", "future"),
+        int64(
+            "out_of_order_records",
+            "number of records with a timestamp below that of the one before",
+            "steps_back",
+        ),
+        time_ms("greatest_record_step_back_ms", "by how much at most", "greatest_step_ms"),
+    ),
+)
+_RATES = (
+    real(
+        "records_per_second",
+        "records by the time from the least to the greatest timestamp; null where that is none",
+        lambda stats: rate(stats, stats.records),
+    ),
+    real("bytes_per_second", "bytes of batches, likewise", lambda stats: rate(stats, stats.size)),
+)
+STATS = RowTable(
+    "stats",
+    "stats",
+    "What the good batches of a group come to; with --deep also their records, control records aside. "
+    "Percentiles are exact below 128, and at most 1.6 % too high above.",
+    *_GROUP,
+    int64("partitions", "number of partitions; of a range, those that have something in it"),
+    int64("files", "number of files; of a range, those that have something in it"),
+    *inside(
+        "stats",
+        size("size", "bytes of good batches"),
+        int64("batches", "number of good batches, or messages of the formats before magic 2"),
+        int64("records", "number of records in them, by their headers; of a range with --deep, those in it"),
+        _spread("records_per_batch", "records of a batch", "per_batch"),
+        _spread("batch_size", "bytes of a batch"),
+        tree(
+            "codecs",
+            "for every codec an object of batches, records, size, and ratio: how many times larger "
+            "they would be if not compressed (--deep, else null)",
+            lambda stats: codec_rows(stats),
+        ),
+        tree(
+            "magics",
+            "for every format version an object of batches, records and size",
+            lambda stats: {
+                str(magic): dict(zip(_MEASURED, measures, strict=True))
+                for magic, measures in enumerate(stats.magics.tolist())
+                if measures[0]
+            },
+        ),
+        int64("producers", "number of different producer ids", "producers.count"),
+        flag(
+            "producers_exact", "whether they were counted one by one, or else estimated", "producers.is_exact"
+        ),
+        int64("idempotent_batches", "number of batches with a producer id", "idempotent"),
+        int64(
+            "transactional_batches",
+            "number of batches that belong to a transaction, markers included",
+            "transactional",
+        ),
+        int64("control_batches", "number of control batches, such as markers", "control"),
+        tree(
+            "timestamp_types",
+            "for every type of timestamp the number of batches",
+            lambda stats: {
+                kind.value: int(count) for kind, count in zip(_TYPES, stats.types, strict=True) if count
+            },
+        ),
+        time_ms(
+            "min_timestamp_ms",
+            "least timestamp of records with --deep; else of the batches' first records, "
+            "and others in a batch may be older. Control batches have no say in times",
+            lambda stats: times_of(stats).least,
+        ),
+        time_ms("max_timestamp_ms", "greatest timestamp", lambda stats: times_of(stats).greatest),
+    ),
+    *inside(
+        "stats.times",
+        int64("no_timestamp_batches", "number of batches without a timestamp", "without"),
+        int64("future_batches", "number of batches with a greatest timestamp after --now", "future"),
+        int64(
+            "out_of_order_batches",
+            "number of batches with a greatest timestamp below that before",
+            "steps_back",
+        ),
+        time_ms("greatest_step_back_ms", "by how much at most", "greatest_step_ms"),
+    ),
+    *inside("stats", *_RATES),
+    *inside(
+        "stats.offsets",
+        int64("first_offset", "first offset; null for topics and the total", "first"),
+        int64("last_offset", "last offset, likewise", "last"),
+        int64(
+            "gaps",
+            "number of places where offsets are missing between batches: compaction leaves them, and damage",
+        ),
+        int64(
+            "missing_offsets",
+            "number of offsets that no record has, between batches and inside them",
+            "missing",
+        ),
+    ),
+    *inside(
+        "stats.damages",
+        int64(
+            "damaged",
+            "number of damaged places, left out of everything else; with --deep also of batches "
+            "whose records cannot be read, left out of what is said of records",
+            "places",
+        ),
+        size("damaged_size", "bytes of them", "size"),
+        tree(
+            "damage_classes",
+            "for every class of damage the number of places, notes included",
+            lambda damages: dict(sorted(damages.classes.items())),
+        ),
+    ),
+    *(field._replace(optional=True) for field in _DEEP),
+)
+STATS_TIMES = RowTable(
+    "stats_time",
+    "stats",
+    "An hour of a group in which there are data batches; or a longer stretch, of 6 hours, 1, 7, 28, 364 "
+    "days and so on, where there are more than 768. A batch counts where its greatest timestamp is.",
+    *_GROUP,
+    time_ms("from_ms", "where the stretch begins"),
+    time_ms("to_ms", "where it ends (exclusive)"),
+    int64("batches", "number of good batches"),
+    int64("records", "number of records in them"),
+    size("size", "bytes of them"),
+)
+_RANK = int64("rank", "1 for the most frequent")
+_OF_KEYS = (
+    size("size", "bytes of their keys and values", "bytes"),
+    real("share", "records as a share of all data records, from 0 to 1"),
+    flag("is_exact", "whether all keys were counted; else numbers are estimated from a sample"),
+)
+STATS_KEYS = RowTable(
+    "stats_key",
+    "stats",
+    "One of the most frequent keys of a group (--deep).",
+    *_GROUP,
+    _RANK,
+    data("key", "the key, or the first 64 bytes of it; with --redact a hash"),
+    size("key_size", "bytes of the whole key", "size"),
+    int64("records", "number of records with it"),
+    *_OF_KEYS,
+)
+STATS_PREFIXES = RowTable(
+    "stats_prefix",
+    "stats",
+    "What many keys of a group begin with: up to a separator (: / | # @ . _ - or a space), or a zero and "
+    "the four bytes of a schema's id. Only what two keys or more share (--deep).",
+    *_GROUP,
+    _RANK,
+    data("prefix", "what the keys begin with"),
+    int64("keys", "number of different keys that were seen with it"),
+    int64("records", "number of records with such a key"),
+    *_OF_KEYS,
+)
+STATS_WHAT_IFS = RowTable(
+    "stats_what_if",
+    "stats",
+    "What a sample of a group's batches takes with another codec (--what-if).",
+    *_GROUP,
+    word("codec", "none, gzip, snappy, lz4, zstd", "choice.codec.label"),
+    int64("level", "its level; null for Kafka's default", "choice.level"),
+    int64("batches", "number of batches in the sample"),
+    size("stored_size", "bytes of them as they are", "stored"),
+    size("inflated_size", "bytes of their records, not compressed", "inflated"),
+    size("size", "bytes of the batches with this codec"),
+    real("saved_share", "what that saves, as a share of stored_size; below 0 where it costs"),
+    size("projected_size", "bytes of the whole group, if the sample is like the rest"),
+    real("seconds", "time that it took to compress the sample here", lambda found: round(found.seconds, 6)),
+)
+
+
 def stats_row(group: StatsGroup) -> StatsRow:
-    stats = group.stats
-    row = {
-        "kind": "stats",
-        **place_row(group),
-        "partitions": group.partitions,
-        "files": group.files,
-        "size": stats.size,
-        "batches": stats.batches,
-        "records": stats.records,
-        "records_per_batch": spread_row(stats.per_batch),
-        "batch_size": spread_row(stats.batch_size),
-        "codecs": codec_rows(stats),
-        "magics": {
-            str(magic): dict(zip(("batches", "records", "size"), measures, strict=True))
-            for magic, measures in enumerate(stats.magics.tolist())
-            if measures[0]
-        },
-        "producers": stats.producers.count,
-        "producers_exact": stats.producers.is_exact,
-        "idempotent_batches": stats.idempotent,
-        "transactional_batches": stats.transactional,
-        "control_batches": stats.control,
-        "timestamp_types": {
-            kind.value: int(count) for kind, count in zip(_TYPES, stats.types, strict=True) if count
-        },
-        **_times(times_of(stats), stats.times),
-        **rates(stats),
-        "first_offset": stats.offsets.first,
-        "last_offset": stats.offsets.last,
-        "gaps": stats.offsets.gaps,
-        "missing_offsets": stats.offsets.missing,
-        "damaged": stats.damages.places,
-        "damaged_size": stats.damages.size,
-        "damage_classes": dict(sorted(stats.damages.classes.items())),
-    }
-    return row if stats.deep is None else {**row, **_deep(stats.deep)}
+    deep = {} if group.stats.deep is None else values(_DEEP, group.stats.deep)
+    return STATS.row(group, **place_row(group), **deep)
 
 
 def spread_row(spread: Spread) -> StatsRow | None:
@@ -102,11 +297,11 @@ def spread_row(spread: Spread) -> StatsRow | None:
 def codec_rows(stats: Stats) -> dict[str, StatsRow]:
     """Every codec that there is; unknown ones by their number."""
     found = {}
-    for number, (batches, records, size) in enumerate(stats.codecs.tolist()):
+    for number, (batches, records, stored) in enumerate(stats.codecs.tolist()):
         if batches:
             label = CODEC_LABELS[number] or str(number)
             ratio = None if stats.deep is None else ratio_of(*stats.deep.inflated[number].tolist())
-            found[label] = {"batches": batches, "records": records, "size": size, "ratio": ratio}
+            found[label] = {"batches": batches, "records": records, "size": stored, "ratio": ratio}
     return found
 
 
@@ -119,78 +314,37 @@ def times_of(stats: Stats) -> Times:
     return stats.times if stats.deep is None else stats.deep.times
 
 
-def _times(exact: Times, of_batches: Times) -> StatsRow:
-    return {
-        "min_timestamp_ms": exact.least,
-        "max_timestamp_ms": exact.greatest,
-        "no_timestamp_batches": of_batches.without,
-        "future_batches": of_batches.future,
-        "out_of_order_batches": of_batches.steps_back,
-        "greatest_step_back_ms": of_batches.greatest_step_ms,
-    }
-
-
 def rates(stats: Stats) -> StatsRow:
+    return values(_RATES, stats)
+
+
+def rate(stats: Stats, count: int) -> float | None:
     """What came in a second, from the first to the last; null where that is no time at all."""
     times = times_of(stats)
     if times.least is None or times.greatest is None or times.greatest <= times.least:
-        return {"records_per_second": None, "bytes_per_second": None}
-    seconds = (times.greatest - times.least) / 1000
-    return {
-        "records_per_second": round(stats.records / seconds, 3),
-        "bytes_per_second": round(stats.size / seconds, 3),
-    }
-
-
-def _deep(deep: Deep) -> StatsRow:
-    times = deep.times
-    return {
-        "data_records": deep.records,
-        "key_size": spread_row(deep.key_size),
-        "value_size": spread_row(deep.value_size),
-        "record_size": spread_row(deep.record_size),
-        "inflated_size": int(deep.inflated[:, 1].sum()),
-        "ratio": ratio_of(int(deep.inflated[:, 0].sum()), int(deep.inflated[:, 1].sum())),
-        "keys": deep.keys.count,
-        "keys_exact": deep.keys.is_exact,
-        "null_keys": deep.null_keys,
-        "tombstones": deep.tombstones,
-        "records_with_headers": deep.with_headers,
-        "headers": deep.headers,
-        "no_timestamp_records": times.without,
-        "future_records": times.future,
-        "out_of_order_records": times.steps_back,
-        "greatest_record_step_back_ms": times.greatest_step_ms,
-    }
+        return None
+    return round(count / ((times.greatest - times.least) / 1000), 3)
 
 
 def time_rows(group: StatsGroup, timeline: Timeline) -> Iterator[StatsRow]:
     width = timeline.width_ms
     for stretch, measures in zip(timeline.stretches.tolist(), timeline.measures.tolist(), strict=True):
-        yield {
-            "kind": "stats_time",
-            **place_row(group),
-            "from_ms": stretch * width,
-            "to_ms": (stretch + 1) * width,
-            **dict(zip(("batches", "records", "size"), measures, strict=True)),
-        }
+        measured = dict(zip(_MEASURED, measures, strict=True))
+        when = {"from_ms": stretch * width, "to_ms": (stretch + 1) * width}
+        yield STATS_TIMES.row(**place_row(group), **when, **measured)
 
 
 def key_rows(group: StatsGroup, most: int, *, redact: bool) -> Iterator[StatsRow]:
     deep = group.stats.deep
     for rank, key in enumerate(() if deep is None else deep.keys.top(most), 1):
         assert deep is not None
-        yield {
-            "kind": "stats_key",
-            **place_row(group),
-            "rank": rank,
-            "key": hidden(key) if redact else key.key,
-            "key_size": key.size,
-            "records": key.records,
-            "size": key.bytes,
-            "share": _share(key.records, deep.records),
-            "is_exact": deep.keys.is_exact,
-        }
+        shown = hidden(key) if redact else key.key
+        yield STATS_KEYS.row(key, **place_row(group), **_ranked(deep, rank, key.records), key=shown)
+
+
+def _ranked(deep: Deep, rank: int, records: int) -> StatsRow:
+    share = round(records / deep.records, 6) if deep.records else 0.0
+    return {"rank": rank, "share": share, "is_exact": deep.keys.is_exact}
 
 
 def hidden(key: Key) -> str:
@@ -202,51 +356,30 @@ def prefix_rows(group: StatsGroup, most: int) -> Iterator[StatsRow]:
     deep = group.stats.deep
     for rank, one in enumerate(() if deep is None else deep.keys.prefixes(most), 1):
         assert deep is not None
-        yield {
-            "kind": "stats_prefix",
-            **place_row(group),
-            "rank": rank,
-            "prefix": one.prefix,
-            "keys": one.keys,
-            "records": one.records,
-            "size": one.bytes,
-            "share": _share(one.records, deep.records),
-            "is_exact": deep.keys.is_exact,
-        }
-
-
-def _share(part: int, whole: int) -> float:
-    return round(part / whole, 6) if whole else 0.0
+        yield STATS_PREFIXES.row(one, **place_row(group), **_ranked(deep, rank, one.records))
 
 
 def what_if_rows(group: StatsGroup, results: list[WhatIf]) -> Iterator[StatsRow]:
     for result in results:
         factor = result.size / result.stored if result.stored else None
-        yield {
-            "kind": "stats_what_if",
+        yield STATS_WHAT_IFS.row(
+            result,
             **place_row(group),
-            "codec": result.choice.codec.label,
-            "level": result.choice.level,
-            "batches": result.batches,
-            "stored_size": result.stored,
-            "inflated_size": result.inflated,
-            "size": result.size,
-            "saved_share": None if factor is None else round(1 - factor, 6),
-            "projected_size": None if factor is None else round(group.stats.size * factor),
-            "seconds": round(result.seconds, 6),
-        }
+            saved_share=None if factor is None else round(1 - factor, 6),
+            projected_size=None if factor is None else round(group.stats.size * factor),
+        )
 
 
 def csv_columns(row: StatsRow) -> tuple[Column, ...]:
     """The columns of a table whose rows are like this one."""
-    return tuple(Column(key, key) for key in csv_row(row))
+    return plain_columns(csv_row(row))
 
 
 def csv_row(row: StatsRow) -> StatsRow:
     """The same row without objects inside for what has a fixed form."""
     flat: StatsRow = {}
     for key, value in row.items():
-        if key in SPREADS:
+        if key in _SPREADS:
             flat |= {f"{key}_{name}": None if value is None else value[name] for name in SPREAD_KEYS}
         elif key != "kind":
             flat[key] = value

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from kafkatool.commands.screen.values import Row, human_duration, iso_time
+from kafkatool.engine.batches.row_fields import items
 from kafkatool.engine.transactions.verdicts import JudgedTransaction, transaction_words
+
+OPEN_TRANSACTIONS = items(
+    "open_transactions",
+    "objects: producer_id, producer_epoch, transactional_id (null where no __transaction_state at hand has "
+    "it), first_offset, first_timestamp_ms (null where that batch does not tell), last_timestamp_ms, age_ms "
+    "(at --at, or at the newest time on the disks), "
+    "verdict (in_progress, will_be_aborted, will_be_committed, hanging, marker_lost, ask_coordinator), "
+    "ends_by_ms (when it has ended by itself at the latest, its coordinator running; null where nothing says "
+    "so), why (in words), fix (the command that ends it; null where none is to be given)",
+)
 
 
 def transaction_row(judged: JudgedTransaction) -> Row:

@@ -39,7 +39,6 @@ class ShownOptions:
         typer.Option(
             "--include",
             metavar="deleted|stray|future|internal",
-            show_default=False,
             help="Also serve these; comma-separated.",
         ),
     ] = None
@@ -48,7 +47,6 @@ class ShownOptions:
         typer.Option(
             "--rename",
             metavar="DIR=TOPIC",
-            show_default=False,
             help="Serve this partition directory as a partition of TOPIC, for example to read a deleted one.",
         ),
     ] = None
@@ -57,7 +55,6 @@ class ShownOptions:
         typer.Option(
             "--high-watermark",
             metavar="checkpoint|end|N",
-            show_default=False,
             help="How far consumers may read. By default to the end; with --follow to the checkpoint.",
         ),
     ] = None
@@ -146,7 +143,6 @@ class NetworkOptions:
         typer.Option(
             "--advertise",
             metavar="HOST:PORT",
-            show_default=False,
             help="Address that clients are given to connect to, for port forwarding. By default the one in "
             "use.",
         ),
@@ -162,7 +158,6 @@ class NetworkOptions:
         typer.Option(
             "--tls-cert",
             metavar="PEM",
-            show_default=False,
             help="Certificate chain; turns on TLS. TLS hides what is sent, but anyone may still connect.",
         ),
     ] = None
@@ -171,7 +166,6 @@ class NetworkOptions:
         typer.Option(
             "--tls-key",
             metavar="PEM",
-            show_default=False,
             help="Private key of the certificate, if it is not in the same file.",
         ),
     ] = None
@@ -180,7 +174,6 @@ class NetworkOptions:
         typer.Option(
             "--tls-client-ca",
             metavar="PEM",
-            show_default=False,
             help="Require client certificates of this authority (mutual TLS).",
         ),
     ] = None
@@ -189,7 +182,6 @@ class NetworkOptions:
         typer.Option(
             "--users",
             metavar="FILE",
-            show_default=False,
             help="Users for SASL PLAIN or SCRAM, one per line: name:password[:topic,topic*]. Mode 0600.",
         ),
     ] = None
@@ -206,7 +198,6 @@ class NetworkOptions:
         typer.Option(
             "--offsets-file",
             metavar="FILE",
-            show_default=False,
             help="Keep committed offsets of groups in this file, outside the directories. By default only "
             "in memory.",
         ),
@@ -216,7 +207,6 @@ class NetworkOptions:
         typer.Option(
             "--metrics",
             metavar="HOST:PORT",
-            show_default=False,
             help="Serve counters for Prometheus at /metrics.",
         ),
     ] = None

@@ -8,12 +8,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from kafkatool.commands.rows.serving import SERVE_SUMMARY, SERVING
 from kafkatool.commands.screen.table import Ndjson
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, human_size, stdout, takes_escapes
 from kafkatool.commands.serve.options import parse_address
 from kafkatool.engine.files.lock import broker_is_alive
-from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Account
 from kafkatool.engine.serve.catalog import Catalog, CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed, Offsets, read_consumer_offsets
@@ -33,7 +34,7 @@ _OPENING_SECONDS = 2.0
 _DEFAULT_NODE = 1
 
 
-class Session:
+class Session(ServerReporter):
     """One run of `kafkatool serve`."""
 
     def __init__(
@@ -70,9 +71,9 @@ class Session:
             budget=budget,
             follows=how.follows,
             has_sasl=bool(settings.authentication.mechanisms),
-            say=self._say,
+            reporter=self,
         )
-        self._server = Server(settings, answers, self._say, speak.detail)
+        self._server = Server(settings, answers, self)
 
     def run(self) -> None:
         """Returns when it was told to stop, and everything is closed."""
@@ -132,11 +133,14 @@ class Session:
 
     # --- talk -----------------------------------------------------------------------------------------
 
-    def _say(self, message: str) -> None:
+    def say(self, message: str) -> None:
         """In the place of the status line, which comes back below it."""
         if self._shows_status:
             sys.stderr.write("\r\033[K")
         self._speak.warn(message)
+
+    def detail(self, message: str) -> None:
+        self._speak.detail(message)
 
     def _warn(self) -> None:
         for remark in self._network.remarks():
@@ -175,18 +179,16 @@ class Session:
         if metrics is not None:
             self._speak.note(f"metrics on http://{metrics.address}/metrics")
         if self._rows is not None:
-            self._rows.write(
-                {
-                    "kind": "serving",
-                    "host": address.host,
-                    "port": address.port,
-                    "bootstrap": str(told),
-                    "security": security,
-                    "topics": len(catalog.topics),
-                    "partitions": count,
-                    "metrics_port": None if metrics is None else metrics.address.port,
-                }
+            row = SERVING.row(
+                host=address.host,
+                port=address.port,
+                bootstrap=str(told),
+                security=security,
+                topics=len(catalog.topics),
+                partitions=count,
+                metrics_port=None if metrics is None else metrics.address.port,
             )
+            self._rows.write(row)
             sys.stdout.flush()
 
     def _conclude(self, totals: Totals) -> None:
@@ -196,19 +198,7 @@ class Session:
             f"{human_size(traffic.by_sendfile)} by sendfile, {human_size(traffic.by_copy)} by copying"
         )
         if self._rows is not None:
-            self._rows.write(
-                {
-                    "kind": "serve_summary",
-                    "connections": totals.accepted,
-                    "connections_refused": totals.refused,
-                    "connections_failed": totals.failed,
-                    "requests": totals.requests,
-                    "bytes_by_sendfile": traffic.by_sendfile,
-                    "bytes_by_copy": traffic.by_copy,
-                    "bytes_by_send": traffic.other_bytes,
-                    "bytes_received": traffic.received,
-                }
-            )
+            self._rows.write(SERVE_SUMMARY.row(totals))
 
     # --- while it runs --------------------------------------------------------------------------------
 

@@ -73,7 +73,6 @@ class CountOptions:
         typer.Option(
             "--what-if",
             metavar="CODECS",
-            show_default=False,
             help="Recompress a sample of the batches and show what that would save: "
             "zstd,lz4,gzip,snappy,none; zstd:9 is level 9. In tables and NDJSON.",
         ),
@@ -84,7 +83,6 @@ class CountOptions:
             "--at",
             "--now",
             metavar="TIME",
-            show_default=False,
             help="Count later timestamps as in the future. By default now.",
         ),
     ] = None

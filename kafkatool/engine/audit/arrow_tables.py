@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from kafkatool.engine.audit import batch_table
 from kafkatool.engine.audit.kept_partition import SegmentUnit, Unit
 from kafkatool.engine.audit.sums import MAGICS
-from kafkatool.engine.batches.row_fields import DAMAGE
+from kafkatool.engine.batches.row_fields import DAMAGE, REPLICAS, text
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.whole_files import write_file
 from kafkatool.engine.records.arrow_rows import ARROW
@@ -58,11 +58,7 @@ _SEGMENTS = {
 _FINDINGS = {
     **_PLACE,
     "file": _TEXT,
-    **{field.key: ARROW[field.type] for field in DAMAGE},
-    "fix": _TEXT,
-    "replicas": ARROW["ints"],
-    "isr": ARROW["ints"],
-    "leader": _INT,
+    **{field.key: ARROW[field.type] for field in (*DAMAGE, text("fix", ""), *REPLICAS[:3])},
 }
 _PRODUCERS = {
     **_PLACE,

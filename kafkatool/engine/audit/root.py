@@ -15,13 +15,14 @@ from kafkatool.engine.audit.sums import Sums
 from kafkatool.engine.batches.row_fields import DAMAGE, values
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
+from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment
 from kafkatool.engine.directory.roots import Root
-from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
+from kafkatool.engine.directory.selection import Home, NamedPartition
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.whole_files import make_directories
@@ -40,7 +41,6 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import TopicPartition
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
-SourcesOf = Callable[[Home, Selection], Sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AuditRequest:
     staging: str
     now_ms: int
     verify: VerifyRequest
-    sources_of: SourcesOf
+    settings: SettingsRequest
     recheck: Recheck
     files: Files
     memory: int = 256 << 20
@@ -61,9 +61,7 @@ class Audit:
     """One root; `known` are its partitions as an earlier run found them, by path."""
 
     def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
-        self.verification = Verification(
-            list(root.targets), request.verify, observe=self._observers, recall=self._recall
-        )
+        self.verification = Verification(list(root.targets), request.verify, purpose=self)
         self.summary = self.verification.summary
         self.root = root
         self.request = request
@@ -89,7 +87,7 @@ class Audit:
 
     # --- what is read, and what is known ------------------------------------------------------------------
 
-    def _observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
+    def observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
         partition, files = place.partition, self.request.files
         name = _name(partition, segment)
         return Sums(), BatchFiles(files, self._staging, name, partition.partition, segment.base_offset)
@@ -109,7 +107,7 @@ class Audit:
         assert log is not None
         return self._segments.get((log.path.rpartition("/")[0], segment.base_offset, str(segment.state)))
 
-    def _recall(self, segment: Segment) -> LogFacts | None:
+    def recall(self, segment: Segment) -> LogFacts | None:
         log, kept = segment.log, self._kept(segment)
         assert log is not None
         if kept is None or not is_unchanged(kept, segment):
@@ -154,7 +152,7 @@ class Audit:
         copies = RemoteCopies([home.log_dir for home in found.homes], [], self.request.verify.guest)
         copied: dict[str, EpochOffsets | None] = {}
         for home in found.homes:
-            sources = self.request.sources_of(home, found)
+            sources = self.request.settings.sources(home, found, self.request.verify.guest)
             checkpoints = {
                 (one.topic, one.partition): one.offset
                 for one in read_checkpoint(home.path, self.request.verify.guest)

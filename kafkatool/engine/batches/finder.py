@@ -8,36 +8,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from struct import Struct
-from typing import NamedTuple
 
+from kafkatool.engine.batches.headers import FoundBatch, follow, next_batch
 from kafkatool.engine.files.source import Source
-from kafkatool.errors import FormatError, TooLarge, Truncated
+from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import (
     CODEC_MASK,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
     NO_TIMESTAMP,
-    read_header,
-    wrap_int64,
+    BatchHeader,
 )
-from kafkatool.format.legacy import MIN_SIZE, read_legacy_header, read_messages
+from kafkatool.format.legacy import read_messages
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, read_records
 
-SHORTEST_ENTRY = 17
 WINDOW = 64 << 10
 SAMPLE_EVERY = 64
 WALKS_KEPT = 64
-
-_FRONT = Struct(">qi4xb4x2xi")  # base offset, length, magic, last offset delta
-_LEGACY_FRONT = Struct(">qi4xb")
-
-
-class FoundBatch(NamedTuple):
-    position: int
-    size: int
-    magic: int
-    last_offset: int
 
 
 class BatchFinder:
@@ -60,21 +45,7 @@ class BatchFinder:
 
     def batch_at(self, position: int) -> FoundBatch | None:
         """The batch that begins at a position; None where too few bytes are left for it."""
-        if position >= self.size - SHORTEST_ENTRY:
-            return None
-        front = self._bytes(position, HEADER_SIZE)
-        if len(front) <= SHORTEST_ENTRY - 1:
-            return None
-        offset, length, magic = _LEGACY_FRONT.unpack_from(front)
-        if length < MIN_SIZE:
-            raise FormatError("batch length", position, expected=f"{MIN_SIZE} or more", found=length)
-        if position > self.size - LOG_OVERHEAD - length:
-            return None
-        if magic >= 2:
-            if len(front) < HEADER_SIZE:
-                raise Truncated("batch header", position, expected=HEADER_SIZE, found=len(front))
-            offset = wrap_int64(offset + _FRONT.unpack_from(front)[3])
-        return FoundBatch(position, LOG_OVERHEAD + length, magic, offset)
+        return next_batch(self._bytes, position, self.size)
 
     def find(self, start: int, offset: int) -> FoundBatch | None:
         """The first batch of the chain from `start` on whose last offset is at least `offset`."""
@@ -88,9 +59,7 @@ class BatchFinder:
 
     def chain(self, position: int) -> Iterator[FoundBatch]:
         """Follow the lengths from a position to the end."""
-        while batch := self.batch_at(position):
-            yield batch
-            position += batch.size
+        return follow(self.batch_at, position)
 
     def max_record_timestamp(self, batch: FoundBatch) -> int:
         """The largest timestamp among a batch's records, at least -1; FormatError if damaged."""
@@ -100,10 +69,10 @@ class BatchFinder:
         return max(NO_TIMESTAMP, max(self._timestamps(batch, data), default=NO_TIMESTAMP))
 
     def _timestamps(self, batch: FoundBatch, data: bytes) -> Iterator[int]:
-        if batch.magic >= 2:
-            records = read_records(read_header(data), data, max_inflated=self.max_inflated)
+        header = batch.header
+        if isinstance(header, BatchHeader):
+            records = read_records(header, data, max_inflated=self.max_inflated)
             return (record.timestamp_ms for record in records)
-        header = read_legacy_header(data)
         if not header.attributes & CODEC_MASK:
             # A single message gives its time even where its key and value are beyond reading.
             return iter((header.timestamp,))
@@ -130,18 +99,20 @@ class _HeaderWalk:
     def find(self, finder: BatchFinder, offset: int) -> FoundBatch | None:
         if self.highest is not None and self.highest >= offset:
             sample = bisect_left(self.highest_by_sample, offset)
-            return next(b for b in finder.chain(self.positions[sample]) if b.last_offset >= offset)
+            return next(b for b in finder.chain(self.positions[sample]) if b.header.last_offset >= offset)
         for batch in finder.chain(self.frontier):
-            self._step(batch)
-            if batch.last_offset >= offset:
+            if self._step(batch) >= offset:
                 return batch
         return None
 
-    def _step(self, batch: FoundBatch) -> None:
+    def _step(self, batch: FoundBatch) -> int:
+        """Remember a batch; return its last offset."""
         self.frontier = batch.position + batch.size
-        self.highest = batch.last_offset if self.highest is None else max(self.highest, batch.last_offset)
+        reached = batch.header.last_offset
+        self.highest = reached if self.highest is None else max(self.highest, reached)
         if self.steps % SAMPLE_EVERY == 0:
             self.positions.append(batch.position)
             self.highest_by_sample.append(self.highest)
         self.highest_by_sample[-1] = self.highest
         self.steps += 1
+        return reached

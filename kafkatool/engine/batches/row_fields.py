@@ -49,13 +49,17 @@ tree = partial(RowField, "tree")  # an object
 
 def inside(what: str, *fields: RowField) -> Iterator[RowField]:
     """The same fields of something that the row's subject holds; all null where that is None."""
-    outer = attrgetter(what)
-    return (field._replace(get=partial(_inner, outer, field.getter)) for field in fields)
+    return (field._replace(get=_inside(what, field)) for field in fields)
 
 
-def _inner(outer: Callable[[Any], Any], inner: Callable[[Any], object], subject: Any) -> object:
-    found = outer(subject)
-    return None if found is None else inner(found)
+def _inside(what: str, field: RowField) -> Callable[[Any], object]:
+    outer, inner = attrgetter(what), field.getter
+
+    def get(subject: object) -> object:
+        found = outer(subject)
+        return None if found is None else inner(found)
+
+    return get
 
 
 def values(fields: Iterable[RowField], subject: object) -> dict[str, Any]:
@@ -68,6 +72,20 @@ TOPIC = (
     int32("partition", "the number of the partition, likewise"),
 )
 FILE = text("file", "path of the file")
+PARTITION = (*TOPIC, text("directory", "the directory of the partition", "path"))
+
+REPLICAS = (
+    ints("replicas", "nodes that hold the partition, by the newest metadata on the disk; null if unknown"),
+    ints("isr", "those of them that were in sync"),
+    int32("leader", "the leader; -1 for none"),
+    time_ms("metadata_ms", "when that was written into the metadata"),
+)
+SEVERITIES = (
+    int64("loss", "number of findings of this severity"),
+    *(int64(name, "likewise") for name in ("no_start", "degraded", "note")),
+    *inside("worst", word("worst", "the worst severity; null where nothing was found", "label")),
+)
+FAILURES = texts("failures", "what could not be read, in words")
 
 HEADER = (
     int64("base_offset", "offset of the first record"),

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.indexes import OffsetIndex, TimeIndex, read_offset_index, read_time_index
 from kafkatool.engine.batches.resync import Resync
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, NO_END, Batch, scan
-from kafkatool.engine.files.source import Guest, Source, read_small_file
-from kafkatool.errors import KafkatoolError
-from kafkatool.format import offset_index, time_index
+from kafkatool.engine.files.source import Guest, Source
 from kafkatool.format.batch import CODEC_MASK
-from kafkatool.format.names import base_offset, split_state
+from kafkatool.format.names import base_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,33 +105,30 @@ def _within(walk: Iterator[Batch | Damage], wanted: Range) -> Iterator[Batch | D
 
 def seek(source: Source, path: str, wanted: Range, guest: Guest) -> int:
     """A position from which on everything wanted is found; 0 where the indexes do not help."""
-    base = base_offset(os.path.basename(path))
-    if base is None:
+    if base_offset(os.path.basename(path)) is None or (wanted.from_offset is None and wanted.from_ms is None):
         return 0
+    index = read_offset_index(path, guest)
     positions = [0]
     if wanted.from_offset is not None:
-        positions.append(_position_of(source, path, base, wanted.from_offset, guest))
+        positions.append(checked_position(source, index, wanted.from_offset))
     if wanted.from_ms is not None:
-        positions.append(_position_of_time(source, path, base, wanted.from_ms, guest))
+        positions.append(_position_of_time(source, index, read_time_index(path, guest), wanted.from_ms))
     return max(positions)
 
 
-def _position_of(source: Source, path: str, base: int, offset: int, guest: Guest) -> int:
-    entries = _entries(path, ".index", guest)
-    entries = entries[: offset_index.entries_end(entries)]
-    position = offset_index.lookup(entries, base, offset).position
+def checked_position(source: Source, index: OffsetIndex, offset: int) -> int:
+    """Return where the index says to begin for an offset, if a good batch not above it is there; else 0."""
+    position = index.floor(offset).position
     found = batch_at(source, position) if position > 0 else None
     return position if found is not None and found <= offset else 0
 
 
-def _position_of_time(source: Source, path: str, base: int, time_ms: int, guest: Guest) -> int:
-    entries = _entries(path, ".timeindex", guest)
-    entries = entries[: time_index.entries_end(entries)]
-    entry = time_index.lookup(entries, time_ms - 1)
+def _position_of_time(source: Source, index: OffsetIndex, times: TimeIndex, time_ms: int) -> int:
+    entry = times.floor(time_ms - 1)
     if entry.timestamp_ms < 0:
         return 0
-    offset = entry.offset(base)
-    position = _position_of(source, path, base, offset, guest)
+    offset = entry.offset(times.base_offset)
+    position = checked_position(source, index, offset)
     # Up to this offset nothing is later than the entry's time: true if its batch says so too.
     for item in scan(source, position):
         if not isinstance(item, Batch) or not item.is_valid:
@@ -142,35 +138,9 @@ def _position_of_time(source: Source, path: str, base: int, time_ms: int, guest:
     return 0
 
 
-def index_positions(path: str, guest: Guest) -> list[int]:
-    """Where the offset index says that batches begin, unproven."""
-    entries = _entries(path, ".index", guest)
-    entries = entries[: offset_index.entries_end(entries)]
-    return [entry.position for entry in offset_index.read_entries(entries)]
-
-
 def batch_at(source: Source, position: int) -> int | None:
     """First offset of the good batch at a position; None where there is none."""
     limit = source.size_hint if source.size_hint is not None else NO_END
     if not 0 <= position < limit:
         return None
     return Resync(source, DEFAULT_MAX_BATCH_SIZE).offset_at(position, limit, -1)
-
-
-def _entries(path: str, extension: str, guest: Guest) -> bytes:
-    sibling = sibling_file(path, extension)
-    if sibling is None:
-        return b""
-    try:
-        return read_small_file(sibling, guest)
-    except (OSError, KafkatoolError):
-        return b""
-
-
-def sibling_file(path: str, extension: str) -> str | None:
-    """`x.log.deleted` and `.index` give `x.index.deleted`; None where the path is no log."""
-    directory, name = os.path.split(path)
-    live, _state = split_state(name)
-    if not live.endswith(".log"):
-        return None
-    return os.path.join(directory, live.removesuffix(".log") + extension + name[len(live) :])

@@ -27,11 +27,12 @@ class SegmentWalk:
         self,
         source: AnySource,
         split: Split,
+        max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
         *,
         is_active: bool = False,
-        max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
     ) -> None:
         self.source = source
+        self.split = split
         self.position = split.start
         self.size = source.size_hint or 0
         self.end = min(split.end, self.size)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.batches.seek import Range, batch_at, index_positions
+from kafkatool.engine.batches.seek import Range, batch_at
 from kafkatool.engine.files.source import Guest, Source
 
 
@@ -29,7 +30,7 @@ def find_tail(
     wanted: Range,
 ) -> Tail:
     """The start of the last `count` rows; fewer where the log has no more."""
-    positions = index_positions(path, guest)
+    positions = read_offset_index(path, guest).positions
     back = 1
     while True:
         start = positions[-back] if back <= len(positions) else 0

@@ -5,13 +5,13 @@ The walk continues after damage as far as it finds good batches; `segment_recove
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.indexes import OffsetIndex
 from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.broker.index_accounting import IndexAccounting, InvalidOffset
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
@@ -61,7 +61,8 @@ class Claims:
         self._offsets = offsets[: len(offsets) // offset_index.ENTRY_SIZE * offset_index.ENTRY_SIZE]
         self._times = times[: len(times) // time_index.ENTRY_SIZE * time_index.ENTRY_SIZE]
         self._offset_at = self._time_at = 0
-        self.offsets_hold, self.times_hold = _rises(self._offsets), True
+        claimed = OffsetIndex.whole(self._offsets, base_offset).offsets
+        self.offsets_hold, self.times_hold = loops.rising(claimed, 0) == len(claimed), True
         self._last_offset = -1
 
     def see(
@@ -103,14 +104,6 @@ class Claims:
             are_met = are_met and last.offset(self._base_offset) <= self._last_offset
         self.offsets_hold = self.offsets_hold and are_met
         self.times_hold = self._time_at == len(self._times)
-
-
-def _rises(entries: bytes) -> bool:
-    """Return whether the offsets of an index rise from entry to entry."""
-    count = len(entries) // offset_index.ENTRY_SIZE
-    offsets, positions = array("q", bytes(8 * count)), array("q", bytes(8 * count))
-    loops.index_columns(entries, False, offsets, positions)
-    return loops.rising(offsets, 0) == count
 
 
 def index_segment(

@@ -10,14 +10,15 @@ is read cache-neutrally. What vanishes meanwhile is left out, with a note.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.batches.seek import index_positions
+from kafkatool.engine.batches.headers import plausible_batches
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.directory.extent import (
     first_timestamp,
-    header_at,
     last_indexed_position,
     segment_extent,
 )
@@ -187,8 +188,8 @@ def _data_end(one: MappedSegment, guest: Guest) -> int:
         return log.map.size
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = last_indexed_position(source, one.segment, guest)
-        while (header := header_at(source, position)) is not None and header.size > 0:
-            position += header.size
+        for found in plausible_batches(source, position):
+            position += found.size
         return min(position, log.map.size)
     return log.map.size
 
@@ -201,14 +202,12 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = 0
         if start:
-            known = index_positions(log.entry.path, guest)
-            behind = [at for at in known if at >= start]
-            before = [at for at in known if at < start]
-            position = behind[0] if behind else (before[-1] if before else 0)
-        while (header := header_at(source, position)) is not None:
-            if position >= start:
-                return header.base_offset, first_timestamp(header)
-            position += header.size
+            known = sound_offset_index(log.entry.path, log.entry.size, guest).positions
+            at = bisect_left(known, start)
+            position = known[min(at, len(known) - 1)] if known else 0
+        for found in plausible_batches(source, position):
+            if found.position >= start:
+                return found.header.base_offset, first_timestamp(found.header)
     return None, None
 
 

@@ -7,10 +7,10 @@ settings of a topic and their sources see `effective_settings`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafkatool.engine.cluster.effective_settings import topic_name_of
+from kafkatool.engine.cluster.effective_settings import read_config_file, topic_name_of
 from kafkatool.engine.cluster.topic_config import keys_of
 from kafkatool.engine.cluster.view import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterView, read_cluster_view
 from kafkatool.engine.directory.log_dir import read_partition
@@ -75,3 +75,20 @@ class NumberSettings:
         if name in self.given:
             return self.given[name]
         return number_setting(known, topic, name, self.of_server.get(name))
+
+
+def read_numbers(given: Iterable[str], config: str | None, known: Sequence[str]) -> NumberSettings:
+    """What --set and --config say of these settings.
+
+    Raises UsageError for a key of --set without effect here, or a value Kafka refuses.
+    """
+    of_topic, server = ({}, None) if config is None else read_config_file(config, NEWEST)
+    found = {name: keys_of(NEWEST)[name].read_integer(of_topic[name]) for name in known if name in of_topic}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: write KEY=VALUE")
+        if key not in known:
+            raise UsageError(f"--set {key}: of no effect here; known: {', '.join(known)}")
+        found[key] = keys_of(NEWEST)[key].read_integer(value)
+    return NumberSettings(found, {topic_name_of(name): value for name, value in (server or {}).items()})

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.indexes import TimeIndex, read_offset_index
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.files.object_storage import list_names, status
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
-from kafkatool.engine.transactions.producer_replay import ReplayStops, indexed_position, replay_producers
+from kafkatool.engine.transactions.producer_replay import ReplayStops, replay_producers
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.names import segment_file
@@ -69,12 +70,12 @@ class SourceSegment:
 
     def position_of(self, offset: int, guest: Guest) -> int:
         """Return the position from which the index says to look for an offset."""
-        return indexed_position(self.as_log, offset, guest)
+        return read_offset_index(self.path, guest).floor(offset).position
 
     def next_offset(self, guest: Guest) -> int:
         """Return the offset after the last batch, by the last index entry and a walk from there."""
-        index = _read_index(self.path, "index", guest)[: self.offset_index_size]
-        start = offset_index.read_entry(index, len(index) - offset_index.ENTRY_SIZE).position if index else 0
+        positions = read_offset_index(self.path, guest).positions
+        start = positions[-1] if positions else 0
         end = self.base_offset
         with open_source(self.path, guest) as source:
             for item in scan(source, start, chain=True):
@@ -173,18 +174,15 @@ def source_segment(path: str, guest: Guest) -> SourceSegment:
     """Read a segment's facts from its name, size and side files."""
     found = status(path)
     base = int(os.path.basename(path)[:20])
-    offsets = _read_index(path, "index", guest)
-    times = _read_index(path, "timeindex", guest)
-    time_end = time_index.entries_end(times)
-    last_time = time_index.read_entry(times, time_end - time_index.ENTRY_SIZE) if time_end else None
+    times = TimeIndex.written(_read_index(path, "timeindex", guest), base).times
     return SourceSegment(
         base_offset=base,
         path=path,
         size=found.st_size,
         modified_ns=found.st_mtime_ns,
-        offset_index_size=offset_index.entries_end(offsets),
-        time_index_size=time_end,
-        last_time_entry_ms=last_time.timestamp_ms if last_time else -1,
+        offset_index_size=offset_index.entries_end(_read_index(path, "index", guest)),
+        time_index_size=len(times) * time_index.ENTRY_SIZE,
+        last_time_entry_ms=times[-1] if times else -1,
         aborted=tuple(txn_index.read_entries(_read_index(path, "txnindex", guest))),
     )
 

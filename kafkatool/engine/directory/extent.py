@@ -10,19 +10,19 @@ An index is only believed where the log agrees with it; without one the log is w
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.headers import header_at
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.log_dir import Partition, Segment
 from kafkatool.engine.files.source import Guest, Source, open_source
-from kafkatool.errors import FormatError, KafkatoolError
+from kafkatool.errors import KafkatoolError
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.batch import HEADER_SIZE, TimestampType, read_header
-from kafkatool.format.legacy import Header, read_legacy_header
+from kafkatool.format.batch import TimestampType
+from kafkatool.format.legacy import Header
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import TimeEntry
 
@@ -125,17 +125,6 @@ def first_timestamp(header: Header) -> int | None:
 
 def _known(timestamp_ms: int) -> int | None:
     return timestamp_ms if timestamp_ms >= 0 else None
-
-
-def header_at(source: Source, position: int) -> Header | None:
-    """The header of a plausible entry at `position`; its checksum is not looked at."""
-    raw = source.read(position, HEADER_SIZE)
-    header: Header | None = None
-    with suppress(FormatError):
-        header = read_header(raw) if len(raw) > 16 and raw[16] == 2 else read_legacy_header(raw)
-    if header is None or header.magic not in (0, 1, 2) or header.size < 26 or header.last_offset < 0:
-        return None
-    return header
 
 
 def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:

@@ -17,14 +17,14 @@ from enum import StrEnum
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
 from kafkatool.engine.batches.in_flight import in_flight
+from kafkatool.engine.batches.indexes import OffsetIndex, TimeIndex, read_offset_index, read_time_index
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.directory.extent import segment_extent
 from kafkatool.engine.directory.log_dir import FileEntry, Partition, Segment, SegmentState
-from kafkatool.engine.files.source import Guest, Source, open_source, read_small_file
-from kafkatool.errors import FormatError, KafkatoolError
-from kafkatool.format import kinds, offset_index, time_index
+from kafkatool.engine.files.source import Guest, Source, open_source
+from kafkatool.errors import FormatError
+from kafkatool.format import kinds
 from kafkatool.format.batch import BatchHeader
-from kafkatool.format.kinds import FileKind
 from kafkatool.format.legacy import LegacyMessage, read_messages
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
@@ -67,12 +67,12 @@ class Located:
 
 @dataclass(slots=True)
 class Search:
-    """Finds offsets and times in the live segments of one partition, and remembers the way."""
+    """Finds offsets and times in the live segments of one partition; `observe` is told every step."""
 
     segments: list[Segment]
     guest: Guest
     log_start: int
-    steps: list[SearchStep] = field(default_factory=list)
+    observe: Callable[[SearchStep], object] | None = None
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     """What was met on the way: the file, and what is wrong in it. The answer may be wrong for it."""
 
@@ -88,10 +88,7 @@ class Search:
             self._say(
                 SearchAction.SEGMENT, segment.log, f"base offset {segment.base_offset}, looking for {target}"
             )
-            start = self._indexed(segment, target)
-            found = self._walk(
-                segment, start, lambda batch: batch.header.last_offset >= target, offset=target
-            )
+            found = self._walk(segment, self._indexed(segment, target), offset=target)
             if found is not None:
                 return found
         return None
@@ -106,9 +103,7 @@ class Search:
             if reaches:
                 entry = self._timed(segment, target_ms)
                 start = self._indexed(segment, max(entry.offset(segment.base_offset), self.log_start))
-                return self._walk(
-                    segment, start, lambda batch: batch.header.max_timestamp >= target_ms, time_ms=target_ms
-                )
+                return self._walk(segment, start, time_ms=target_ms)
         return None
 
     def latest(self) -> Located | None:
@@ -135,7 +130,6 @@ class Search:
         self,
         segment: Segment,
         start: int,
-        wanted: Callable[[Batch], bool],
         *,
         offset: int | None = None,
         time_ms: int | None = None,
@@ -144,7 +138,7 @@ class Search:
         with open_source(_log(segment).path, self.guest) as source:
             for batch in self._batches(segment, source, start):
                 end = batch.position + batch.header.size
-                found = self._matching(segment, batch, offset, time_ms) if wanted(batch) else None
+                found = self._matching(segment, batch, offset, time_ms)
                 if found is not None and (offset is not None or found.offset is not None):
                     self._say(SearchAction.WALK, segment.log, _place(found), bytes_read=end - start)
                     return found
@@ -187,31 +181,29 @@ class Search:
 
     def _indexed(self, segment: Segment, target: int) -> int:
         """The position that the offset index gives; 0 where it has nothing at or below the target."""
-        raw = self._entries(segment, kinds.OFFSET_INDEX)
-        entries = raw[: offset_index.entries_end(raw)]
-        visited: list[int] = []
-        entry = offset_index.lookup(entries, segment.base_offset, target, visited)
+        file, visited = segment.file(kinds.OFFSET_INDEX), list[int]()
+        index = read_offset_index(_log(segment).path, self.guest) if file else OffsetIndex()
+        entry = index.floor(target, visited)
         result = f"no entry <= {target}: from byte 0"
         if entry != OffsetEntry(0, 0):
             result = f"entry offset {entry.offset(segment.base_offset)}: from byte {entry.position}"
         self._say(
-            *(SearchAction.OFFSET_INDEX, segment.file(kinds.OFFSET_INDEX), result),
-            slots=len(entries) // offset_index.ENTRY_SIZE,
+            *(SearchAction.OFFSET_INDEX, file, result),
+            slots=len(index.offsets),
             visited=tuple(visited),
         )
         return entry.position
 
     def _timed(self, segment: Segment, target_ms: int) -> TimeEntry:
-        raw = self._entries(segment, kinds.TIME_INDEX)
-        entries = raw[: time_index.entries_end(raw)]
-        visited: list[int] = []
-        entry = time_index.lookup(entries, target_ms, visited)
+        file, visited = segment.file(kinds.TIME_INDEX), list[int]()
+        index = read_time_index(_log(segment).path, self.guest) if file else TimeIndex()
+        entry = index.floor(target_ms, visited)
         result = f"no entry <= {target_ms}: from offset {segment.base_offset}"
         if entry.timestamp_ms >= 0:
             result = f"entry time {entry.timestamp_ms}: from offset {entry.offset(segment.base_offset)}"
         self._say(
-            *(SearchAction.TIME_INDEX, segment.file(kinds.TIME_INDEX), result),
-            slots=len(entries) // time_index.ENTRY_SIZE,
+            *(SearchAction.TIME_INDEX, file, result),
+            slots=len(index.times),
             visited=tuple(visited),
         )
         return entry
@@ -221,15 +213,6 @@ class Search:
         if greatest is not None and greatest >= 0:
             return greatest, "from the segment"
         return _log(segment).modified_ms, "no timestamps, so the file's own"
-
-    def _entries(self, segment: Segment, kind: FileKind) -> bytes:
-        entry = segment.file(kind)
-        if entry is None:
-            return b""
-        try:
-            return read_small_file(entry.path, self.guest)
-        except (OSError, KafkatoolError):
-            return b""
 
     def _say(
         self,
@@ -241,8 +224,9 @@ class Search:
         visited: tuple[int, ...] = (),
         bytes_read: int | None = None,
     ) -> None:
-        path = file.path if file is not None else "-"
-        self.steps.append(SearchStep(action, path, result, slots, visited, bytes_read))
+        if self.observe is not None:
+            path = file.path if file is not None else "-"
+            self.observe(SearchStep(action, path, result, slots, visited, bytes_read))
 
 
 def search_in(partition: Partition, guest: Guest, log_start: int | None = None) -> Search:

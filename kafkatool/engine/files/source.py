@@ -69,26 +69,19 @@ class Source(Protocol):
 class Pace:
     """Lets bytes through at a rate: whoever is ahead of the plan sleeps."""
 
-    def __init__(
-        self,
-        rate: int | None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, rate: int | None) -> None:
         self.rate = rate
-        self._clock = clock
-        self._sleep = sleep
         self._free_at = 0.0
 
     def spend(self, size: int) -> None:
         """Wait until `size` bytes more are due."""
         if not self.rate:
             return
-        now = self._clock()
+        now = time.monotonic()
         # Time in which nothing was read is not saved up for a burst later.
         self._free_at = max(self._free_at, now) + size / self.rate
         if self._free_at > now:
-            self._sleep(self._free_at - now)
+            time.sleep(self._free_at - now)
 
 
 class Mending(Protocol):

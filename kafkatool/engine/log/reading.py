@@ -1,9 +1,4 @@
-"""Read a log as a broker serves it.
-
-A fetch is a slice of one segment's file: it begins with the whole batch that holds the asked offset, and may
-end in the middle of one. What lies at or behind the limit (the log's end, the high watermark, the last stable
-offset) is never in it, batch by batch.
-"""
+"""Read a log as a broker serves it: bytes, and which transactions in them do not count."""
 
 from __future__ import annotations
 
@@ -12,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from kafkatool.engine.batches.fetch import find_slice, floor_segment, offset_behind
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.broker.refusals import OffsetOutOfRange
 from kafkatool.engine.log.partition_log import Log
-from kafkatool.engine.log.segment import LOG, SegmentBatch, WritableSegment
+from kafkatool.engine.log.segment import LOG, WritableSegment
 from kafkatool.engine.log.validation import split_batches
 from kafkatool.format.batch import BatchHeader
 from kafkatool.format.legacy import Header
@@ -64,20 +60,20 @@ def read(
         raise OffsetOutOfRange(
             f"offset {offset} is outside of {log.log_start_offset} to {log.log_end_offset}"
         )
-    limit = _limit(log, isolation)
-    if offset >= limit:
-        return Fetched()
-    for number in range(_floor(log.segments, offset), len(log.segments)):
-        segment = log.segments[number]
-        found = segment.find_offset(offset)
-        if found is not None:
-            fetched = _slice(segment, found, _end_position(log, number, limit), max_bytes, at_least_one)
-            if isolation is Isolation.COMMITTED:
-                fetched = _with_aborted(log, number, found, offset, fetched)
-            _let_go(log, number)
-            return fetched
+    end, segments = log.log_end_offset, log.segments
+    cut = find_slice(segments, offset, _limit(log, isolation), end, max_bytes, at_least_one)
+    fetched = Fetched()
+    if cut is not None:
+        first = cut.first
+        data = segments[cut.segment].read(first.position, cut.size)
+        aborted = []
+        if isolation is Isolation.COMMITTED:
+            aborted = aborted_transactions(log, offset, offset_behind(segments, cut, end), cut.segment)
+        is_cut = not at_least_one and 0 < max_bytes < first.size
+        fetched = Fetched(data, first.header.base_offset, aborted, is_cut)
+    for number in range(floor_segment(segments, offset), len(segments) if cut is None else cut.segment + 1):
         _let_go(log, number)
-    return Fetched()
+    return fetched
 
 
 def _limit(log: Log, isolation: Isolation) -> int:
@@ -86,52 +82,10 @@ def _limit(log: Log, isolation: Isolation) -> int:
     return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.log_end_offset
 
 
-def _floor(segments: list[WritableSegment], offset: int) -> int:
-    """The number of the last segment that begins at or below an offset."""
-    return max((at for at, segment in enumerate(segments) if segment.base_offset <= offset), default=0)
-
-
-def _end_position(log: Log, number: int, limit: int) -> int | None:
-    """How far into a segment a reader may look; None for not at all."""
-    segment = log.segments[number]
-    if limit >= log.log_end_offset:
-        return segment.size
-    last = _floor(log.segments, limit)
-    if number != last:
-        return segment.size if number < last else None
-    found = segment.find_offset(limit)
-    return segment.size if found is None else found.position
-
-
-def _slice(
-    segment: WritableSegment, found: SegmentBatch, end: int | None, max_bytes: int, at_least_one: bool
-) -> Fetched:
-    wanted = max(max_bytes, found.size) if at_least_one else max_bytes
-    base = found.header.base_offset
-    if end is None or wanted <= 0:
-        return Fetched(base_offset=base)
-    size = max(0, min(end - found.position, wanted))
-    return Fetched(segment.read(found.position, size), base, first_batch_is_cut=wanted < found.size)
-
-
-def _with_aborted(log: Log, number: int, found: SegmentBatch, offset: int, fetched: Fetched) -> Fetched:
-    """Add the aborted transactions that reach into the slice, as far as the index can tell its end."""
-    end_position = found.position + len(fetched.data)
-    behind = [
-        entry.offset(log.segments[number].base_offset)
-        for entry in log.segments[number].offset_entries()
-        if entry.position >= end_position
-    ]
-    following = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else log.log_end_offset
-    upper = behind[0] if behind else following
-    aborted = aborted_transactions(log, offset, upper, number)
-    return Fetched(fetched.data, fetched.base_offset, aborted, fetched.first_batch_is_cut)
-
-
 def aborted_transactions(log: Log, start: int, upper: int, number: int | None = None) -> list[AbortedTxn]:
     """The aborted transactions with records in [start, upper)."""
     found = []
-    for segment in log.segments[_floor(log.segments, start) if number is None else number :]:
+    for segment in log.segments[floor_segment(log.segments, start) if number is None else number :]:
         for txn in segment.aborted():
             if txn.last_offset >= start and txn.first_offset < upper:
                 found.append(txn)

@@ -15,23 +15,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkatool.engine.batches.headers import FoundBatch, follow, next_batch
+from kafkatool.engine.batches.indexes import OffsetIndex
 from kafkatool.engine.broker.index_accounting import IndexAccounting, IndexFull
 from kafkatool.engine.broker.refusals import CorruptMessage
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
 from kafkatool.engine.files.whole_files import replace_file
-from kafkatool.format import legacy, offset_index, time_index, txn_index
+from kafkatool.errors import FormatError
+from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.batch import (
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
     MAX_INT64,
     NO_TIMESTAMP,
-    BatchHeader,
 )
 from kafkatool.format.index_search import lower_bound
-from kafkatool.format.legacy import Header, read_legacy_header
+from kafkatool.format.legacy import Header
 from kafkatool.format.names import segment_file
 from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.primitives import Buffer
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX = "log", "index", "timeindex", "txnindex"
 EXTENSIONS = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
-SHORTEST_ENTRY = 17
 _MOST_WAITING = 4096
 """Bytes of index entries that are written at once."""
 
@@ -53,14 +50,6 @@ class NewBatch(NamedTuple):
 
     header: Header
     data: bytes | memoryview
-
-
-class SegmentBatch(NamedTuple):
-    """A batch in a `.log`, by its header."""
-
-    position: int
-    size: int
-    header: Header
 
 
 class WritableSegment:
@@ -378,7 +367,7 @@ class WritableSegment:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut at the first batch that reaches `offset`, and the indexes with it."""
-        found = self.find_offset(offset)
+        found = self.find(offset)
         offsets = sum(entry.offset(self.base_offset) < offset for entry in self.offset_entries())
         times = sum(entry.offset(self.base_offset) < offset for entry in self.time_entries())
         self._file(INDEX).truncate(offsets * offset_index.ENTRY_SIZE)
@@ -408,33 +397,26 @@ class WritableSegment:
     def read(self, position: int, size: int) -> bytes:
         return self._file(LOG).read_at(position, size)
 
-    def batch_at(self, position: int) -> SegmentBatch | None:
+    def batch_at(self, position: int) -> FoundBatch | None:
         """The batch that begins here, or None where no whole one does; raise CorruptMessage for nonsense."""
-        if self.size - position <= SHORTEST_ENTRY:
-            return None
-        raw = self.read(position, HEADER_SIZE)
-        size = int.from_bytes(raw[8:12], "big", signed=True) + LOG_OVERHEAD
-        if size < legacy.MIN_SIZE + LOG_OVERHEAD:
-            raise CorruptMessage(f"{self.path(LOG)}: a length of {size - LOG_OVERHEAD} at byte {position}")
-        if size > self.size - position:
-            return None
-        if raw[MAGIC_POSITION] < 2:
-            return SegmentBatch(position, size, read_legacy_header(raw))
-        if size < HEADER_SIZE:
-            raise CorruptMessage(f"{self.path(LOG)}: a batch of {size} bytes at byte {position}")
-        return SegmentBatch(position, size, BatchHeader._make(HEADER.unpack_from(raw)))
+        try:
+            return next_batch(self.read, position, self.size)
+        except FormatError as error:
+            raise CorruptMessage(f"{self.path(LOG)}: {error}") from None
 
-    def batches_from(self, position: int) -> Iterator[SegmentBatch]:
-        while (found := self.batch_at(position)) is not None:
-            yield found
-            position += found.size
+    def batches_from(self, position: int) -> Iterator[FoundBatch]:
+        return follow(self.batch_at, position)
 
-    def find_offset(self, offset: int) -> SegmentBatch | None:
+    def find(self, offset: int) -> FoundBatch | None:
         """The first batch that reaches an offset, by the index and a walk from there."""
         for found in self.batches_from(self.index_position(offset)):
             if found.header.last_offset >= offset:
                 return found
         return None
+
+    def end_of_slice(self, position: int) -> int:
+        """Return the end: batches follow each other up to there."""
+        return self.size
 
     def next_offset(self) -> int:
         """The offset behind the last batch: from the last index entry on, as a broker looks for it."""
@@ -444,7 +426,10 @@ class WritableSegment:
         return end
 
     def index_position(self, offset: int) -> int:
-        """Where to begin to look for an offset."""
+        """Return where to begin to look for an offset.
+
+        The index is read slot by slot, as a broker's pages are: those of a week's log have gigabytes.
+        """
         slot = lower_bound(self.accounting.offset_entries, self._index_key, offset, offset_index.ENTRY_SIZE)
         return 0 if slot < 0 else self._offset_entry(slot).position
 
@@ -457,6 +442,9 @@ class WritableSegment:
             time_index.ENTRY_SIZE,
         )
         return TimeEntry(NO_TIMESTAMP, 0) if slot < 0 else self._time_entry(slot)
+
+    def index(self) -> OffsetIndex:
+        return OffsetIndex.whole(self._content(INDEX), self.base_offset)
 
     def offset_entries(self) -> list[OffsetEntry]:
         return list(offset_index.read_entries(self._content(INDEX)))

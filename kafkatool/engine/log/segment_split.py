@@ -14,11 +14,12 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kafkatool.engine.batches.headers import FoundBatch
 from kafkatool.engine.broker.index_accounting import IndexAccounting
 from kafkatool.engine.broker.segment_bases import bases_of
 from kafkatool.engine.cluster.topic_config import TopicConfig
 from kafkatool.engine.files.disk import File, Files
-from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, SegmentBatch, WritableSegment
+from kafkatool.engine.log.segment import INDEX, LOG, TIME_INDEX, WritableSegment
 from kafkatool.engine.log.snapshots import Snapshots
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format import offset_index, time_index
@@ -39,7 +40,7 @@ class Part(NamedTuple):
 
     directory: str
     base_offset: int
-    batches: list[SegmentBatch]
+    batches: list[FoundBatch]
 
     def path(self, extension: str, suffix: str) -> str:
         return os.path.join(self.directory, segment_file(self.base_offset, f".{extension}") + suffix)

@@ -44,7 +44,7 @@ from kafkatool.format.batch import (
     seal,
     write_header,
 )
-from kafkatool.format.batch_writing import write_batch
+from kafkatool.format.batch_writing import write_batch_like
 from kafkatool.format.legacy import MIN_SIZE, Header, LegacyHeader, read_legacy_header
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
@@ -229,17 +229,12 @@ class LeaderValidation:
             raise InvalidTimestamp("a record is older than time itself")
         rows = [NewRecord(row.key, row.value, row.timestamp_ms, row.headers) for row in records]
         flags = TIMESTAMP_TYPE_MASK if self.config.uses_append_time else 0
-        data = write_batch(
-            rows,
+        header = header._replace(
             base_offset=offset,
-            codec=codec,
-            level=self.config.compression_level,
-            attributes=flags | header.attributes & TRANSACTIONAL_MASK,
             partition_leader_epoch=self.leader_epoch,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
+            attributes=flags | header.attributes & TRANSACTIONAL_MASK,
         )
+        data = write_batch_like(header, rows, codec, self.config.compression_level)
         if self.config.uses_append_time:
             data = seal(read_header(data)._replace(max_timestamp=self.now_ms), data[HEADER_SIZE:])
         stamped = NewBatch(read_header(data), data)

@@ -6,12 +6,13 @@ is passed, the partition is planned once more here, behind all those before it: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.events import Failure
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.errors import KafkatoolError
@@ -59,6 +60,19 @@ def plan_in_order(
             guest.errors.count += found.bad_blocks
         advance(ask.bytes_to_read)
         yield ask, found
+
+
+def plans_of(
+    pool: Workers, asks: Iterable[PlanRequest[_Plan]], guest: Guest, advance: Advance
+) -> Generator[Failure, None, list[_Plan]]:
+    """What is planned for each partition; yields why nothing can be for the others."""
+    done = []
+    for ask, planned in plan_in_order(pool, asks, guest, advance):
+        if planned.plan is not None:
+            done.append(planned.plan)
+        else:
+            yield Failure(f"{ask.path}: {planned.failure}; left as it is")
+    return done
 
 
 def _planned(ask: PlanRequest[_Plan], guest: Guest, advance: Advance) -> Planned[_Plan]:

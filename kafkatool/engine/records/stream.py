@@ -13,17 +13,15 @@ from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import (
     Listing,
     PartitionWalk,
-    Say,
     SegmentLog,
-    Unopened,
     Walked,
-    say_nothing,
 )
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, Source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.engine.records.visibility import PASSING, JudgedRecords, Visibility
@@ -32,7 +30,7 @@ from kafkatool.format.batch import LOG_OVERHEAD, BatchHeader
 from kafkatool.format.columns import BadRecords, BatchColumns, RecordColumns, RecordDecoder
 from kafkatool.format.legacy import Header, LegacyHeader
 from kafkatool.format.legacy_columns import read_legacy_columns
-from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
+from kafkatool.format.record import Record
 
 
 class RecordPiece(NamedTuple):
@@ -60,6 +58,10 @@ class UnreadPiece(NamedTuple):
     error: FormatError | None = None
 
 
+StreamItem = RecordPiece | UnreadPiece | Note | Caution | Failure
+"""What a stream holds, and what is to be said of its logs: in every round, of each that cannot be opened."""
+
+
 class RecordStream:
     """Everything that one partition holds, judged; with `follows`, round by round as it grows."""
 
@@ -73,15 +75,11 @@ class RecordStream:
         follows: bool = False,
         waits: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        max_inflated: int = DEFAULT_MAX_INFLATED,
-        say: Say = say_nothing,
-        warn: Say = say_nothing,
-        fail: Say = say_nothing,
         advance: Callable[[int], None] | None = None,
     ) -> None:
         """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
 
-        `fail` is told of every log that cannot be opened, in every round.
+        `max_batch_size` limits what a batch may take, and what it may be inflated to.
         """
         self.subject = subject
         self.guest = guest
@@ -89,12 +87,8 @@ class RecordStream:
         self._follows = follows
         self._waits = waits
         self._max_batch_size = max_batch_size
-        self._max_inflated = max_inflated
-        self._say = say
-        self._warn = warn
-        self._fail = fail
         self._advance = advance
-        self._decoder = RecordDecoder(max_inflated)
+        self._decoder = RecordDecoder(max_batch_size)
         self._walk = self._new_walk(self._logs)
         if start is not None:
             self._walk.go_to(start.log.base_offset, start.position)
@@ -106,19 +100,21 @@ class RecordStream:
             may_be_behind_open=start is not None or not wanted.is_open or subject.named.bases is not None,
         )
 
-    def pieces(self) -> Iterator[RecordPiece | UnreadPiece]:
+    def pieces(self) -> Iterator[StreamItem]:
         """What there is between the last round's end and the end of the log now."""
         return self._pieces(self._walk)
 
-    def pieces_of(self, log: SegmentLog) -> Iterator[RecordPiece | UnreadPiece]:
+    def pieces_of(self, log: SegmentLog) -> Iterator[StreamItem]:
         """What one log holds; to be asked for in the order of the logs."""
         return self._pieces(self._new_walk(lambda: [log]))
 
-    def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | UnreadPiece]:
+    def _pieces(self, walk: PartitionWalk) -> Iterator[StreamItem]:
         for walked in walk.items():
-            if isinstance(walked, Unopened):
-                self._fail(walked.message)
+            if not isinstance(walked, Walked):
+                yield walked
                 continue
+            if self._advance is not None:
+                self._advance(walked.size)
             for found in self._decoded(walked):
                 if isinstance(found, UnreadPiece):
                     yield found
@@ -149,9 +145,6 @@ class RecordStream:
             wanted=self.wanted,
             is_growing=self._follows,
             max_batch_size=self._max_batch_size,
-            say=self._say,
-            warn=self._warn,
-            advance=self._advance,
         )
 
     def _logs(self) -> list[SegmentLog]:
@@ -209,7 +202,7 @@ class RecordStream:
             limit = f"at most {self._max_batch_size} bytes"
             raise TooLarge("batch", batch.position, expected=limit, found=f"{header.size} bytes")
         if isinstance(header, LegacyHeader):
-            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_inflated)
+            yield from read_legacy_columns(header, data, batch.position, max_inflated=self._max_batch_size)
             return
         if header.records_count < 0:
             raise FormatError("record count", 57, expected="0 or more", found=header.records_count)

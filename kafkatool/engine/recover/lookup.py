@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkatool.engine.batches.indexes import OffsetIndex
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.files.source import Source
 from kafkatool.engine.recover.result import BrokerThrows, PartitionLoading, unreadable_in
@@ -22,7 +23,6 @@ from kafkatool.errors import FormatError
 from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from kafkatool.format.legacy import read_messages
 from kafkatool.format.names import segment_file
-from kafkatool.format.offset_index import ENTRY_SIZE, lookup, read_entry
 from kafkatool.format.record import DEFAULT_MAX_INFLATED
 from kafkatool.format.release import Release
 
@@ -34,17 +34,17 @@ class SegmentLookup:
         self._name = segment_file(base, ".log")
         self._base = base
         self._release = log.how.release
-        self._index = log.read_or_fail(segment_file(base, ".index"))
+        self._index = OffsetIndex.whole(log.read_or_fail(segment_file(base, ".index")), base)
         self._source = source
 
     def last_indexed_offset(self) -> int:
         """Return the offset of the last entry; the base offset if there is none."""
-        slots = len(self._index) // ENTRY_SIZE
-        return read_entry(self._index, (slots - 1) * ENTRY_SIZE).offset(self._base) if slots else self._base
+        slots = len(self._index.offsets)
+        return self._index.entry(slots - 1).offset(self._base) if slots else self._base
 
     def position_of(self, offset: int) -> int | None:
         """Return where a broker begins to read for an offset; None if it finds no batch."""
-        start = max(0, lookup(self._index, self._base, offset).position)
+        start = max(0, self._index.floor(offset).position)
         find = self._by_first_offset if self._release >= Release.V4_1 else self._by_last_offset
         found = find(start, offset)
         return None if found is None else found.position

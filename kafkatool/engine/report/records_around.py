@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.batches.seek import index_positions
 from kafkatool.engine.files.source import Guest, open_source
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.errors import FormatError, KafkatoolError
@@ -46,7 +46,7 @@ def records_around(finding: Finding, guest: Guest) -> Around | None:
     """Of a finding in a log; None where its file cannot be read any more."""
     found, damage = Around(finding), finding.damage
     try:
-        known = [at for at in index_positions(finding.file, guest) if at < damage.position]
+        known = [at for at in read_offset_index(finding.file, guest).positions if at < damage.position]
         with open_source(finding.file, guest) as source:
             for item in scan(source, known[-1] if known else 0):
                 if isinstance(item, Damage) or not _shows(item):

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.headers import header_at
 from kafkatool.engine.batches.records import records_of
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.directory.extent import (
     first_timestamp,
-    header_at,
     last_indexed_position,
     last_time_entry,
 )

@@ -38,6 +38,16 @@ Wanted = dict[str, dict[int, dict[str, Any]]]
 """By topic, then by the number of the partition."""
 
 
+class ServerReporter:
+    """Where a server says what happens; this one keeps it to itself."""
+
+    def say(self, message: str) -> None:
+        """Of what somebody has to know."""
+
+    def detail(self, message: str) -> None:
+        """Of what ends single connections."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Which broker of which cluster we say that we are."""
@@ -58,14 +68,14 @@ class Answers(GroupAnswers):
         budget: Budget | None = None,
         follows: bool = False,
         has_sasl: bool = False,
-        say: Callable[[str], None] = lambda message: None,
+        reporter: ServerReporter | None = None,
     ) -> None:
         self.budget = budget or Budget()
         super().__init__(catalog, committed, self.budget)
         self._identity = identity
         self._follows = follows
         self._keys = APIS.keys() if has_sasl else APIS.keys() - ONLY_WITH_SASL
-        self._say = say
+        self._say = (reporter or ServerReporter()).say
         self._told: set[str] = set()
 
     def answer(self, request: Request, client: Client) -> Tree | None:

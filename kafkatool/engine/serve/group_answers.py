@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from kafkatool.engine.serve.access import Client
 from kafkatool.engine.serve.budget import Account, Budget, memory_of
 from kafkatool.engine.serve.catalog import Catalog
 from kafkatool.engine.serve.committed import Commit, Committed
-from kafkatool.engine.serve.groups import GroupCoordinator, GroupError, GroupState, Join, session_seconds
+from kafkatool.engine.serve.groups import (
+    GroupCoordinator,
+    GroupError,
+    GroupState,
+    Join,
+    WaitingClient,
+    session_seconds,
+)
 from kafkatool.format.names import TopicPartition
 from kafkatool.format.protocol.errors import ErrorCode
 from kafkatool.format.protocol.frames import Request
@@ -23,6 +31,23 @@ _BY_PARTITION = 512  # bytes in memory for what is answered, at most
 Rows = list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class _WaitingForAnswer(WaitingClient):
+    """A client that the group may have wait for long: then it takes so many bytes, without its request."""
+
+    client: Client
+    request: list[dict[str, Any]]
+    kept_bytes: int
+
+    def is_gone(self) -> bool:
+        return self.client.pause(0)
+
+    def let_go(self) -> None:
+        for part in self.request:
+            part.clear()
+        self.client.share.keep(self.kept_bytes)
+
+
 class GroupAnswers:
     """One method for each API, by its name."""
 
@@ -33,13 +58,9 @@ class GroupAnswers:
 
     def join_group(self, request: Request, client: Client) -> Tree:
         member_id = cast(str, request.body["memberId"])
-
-        def is_kept() -> None:  # by the group, which may have us wait for long
-            request.body.clear()
-            client.share.keep(memory_of(member_id, request.client_id))
-
+        waiting = _WaitingForAnswer(client, [request.body], memory_of(member_id, request.client_id))
         try:
-            joined = self.groups.join(_join(request, client), lambda: client.pause(0), is_kept)
+            joined = self.groups.join(_join(request, client), waiting)
         except GroupError as error:
             return {"errorCode": error.code, "memberId": error.member_id or member_id}
         members = LazyRows(
@@ -59,17 +80,13 @@ class GroupAnswers:
         }
 
     def sync_group(self, request: Request, client: Client) -> Tree:
-        who = _who(request.body)
+        group_id, _generation, member_id, instance = who = _who(request.body)
         given = {one["memberId"]: one["assignment"] for one in cast(Rows, request.body["assignments"])}
 
-        def is_kept() -> None:
-            request.body.clear()
-            given.clear()
-            group_id, _generation, member_id, instance = who
-            client.share.keep(memory_of(group_id, member_id, instance, request.client_id))
-
+        kept = memory_of(group_id, member_id, instance, request.client_id)
+        waiting = _WaitingForAnswer(client, [request.body, given], kept)
         try:
-            return {"assignment": self.groups.sync(*who, given, lambda: client.pause(0), is_kept)}
+            return {"assignment": self.groups.sync(*who, given, waiting)}
         except GroupError as error:
             return {"errorCode": error.code}
 

@@ -110,6 +110,20 @@ class ConsumerGroup:
         return {one.join.instance_id: one.member_id for one in self.members.values() if one.join.instance_id}
 
 
+class WaitingClient:
+    """Whoever waits for a group; this one stays, and holds nothing."""
+
+    def is_gone(self) -> bool:
+        """Whether it hung up: then it is a member no longer."""
+        return False
+
+    def let_go(self) -> None:
+        """Forget what was said, which nobody but the group needs any more: a later join may replace it."""
+
+
+_PATIENT = WaitingClient()
+
+
 class GroupCoordinator:
     """All groups. One lock for all of them: what is done under it is little."""
 
@@ -131,17 +145,8 @@ class GroupCoordinator:
 
     # --- join -----------------------------------------------------------------------------------------
 
-    def join(
-        self,
-        join: Join,
-        is_gone: Callable[[], bool] = lambda: False,
-        is_kept: Callable[[], None] = lambda: None,
-    ) -> Joined:
-        """Become a member, or go on being one; returns when the round is over. Raises GroupError.
-
-        A client that `is_gone` while it waits is a member no longer. `is_kept` is called as soon as nobody
-        but the group needs what was said: who waits must not hold it, for somebody else may replace it.
-        """
+    def join(self, join: Join, waiting: WaitingClient = _PATIENT) -> Joined:
+        """Become a member, or go on being one; returns when the round is over. Raises GroupError."""
         with self._changed:
             group_id = join.group_id
             self._make_room(self._growth(join), group_id)
@@ -154,7 +159,7 @@ class GroupCoordinator:
             finally:
                 self._weigh(group_id)
             del join
-            is_kept()
+            waiting.let_go()
             if group.state is not GroupState.PREPARING:
                 self._prepare(group)
             generation = group.generation
@@ -162,13 +167,13 @@ class GroupCoordinator:
                 self._complete_if_due(group)
                 if group.generation == generation:
                     self._wait(group.not_before if _has_all(group) else group.deadline)
-                    self._check_presence(group, member, is_gone)
+                    self._check_presence(group, member, waiting)
             if group.members.get(member.member_id) is not member:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
             return self._joined(group, member)
 
-    def _check_presence(self, group: ConsumerGroup, member: Member, is_gone: Callable[[], bool]) -> None:
-        if is_gone():
+    def _check_presence(self, group: ConsumerGroup, member: Member, waiting: WaitingClient) -> None:
+        if waiting.is_gone():
             if group.members.get(member.member_id) is member:
                 del group.members[member.member_id]
                 self._after_loss(group)
@@ -343,27 +348,23 @@ class GroupCoordinator:
         member_id: str,
         instance: str | None,
         given: dict[str, bytes],
-        is_gone: Callable[[], bool] = lambda: False,
-        is_kept: Callable[[], None] = lambda: None,
+        waiting: WaitingClient = _PATIENT,
     ) -> bytes:
-        """The member's assignment; returns when the leader has handed in all. Raises GroupError.
-
-        `is_kept` is called when nobody needs `given` any more.
-        """
+        """The member's assignment; returns when the leader has handed in all. Raises GroupError."""
         with self._changed:
             group, member = self._known(group_id, generation, member_id, instance)
             if group.state is GroupState.PREPARING:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
             if group.state is GroupState.SYNCING and member_id == group.leader:
                 self._assign(group, given)
-            is_kept()
+            waiting.let_go()
             while group.state is GroupState.SYNCING and group.generation == generation:
                 if self._is_stopping:
                     raise GroupError(ErrorCode.NOT_COORDINATOR)
                 member.last_seen = self._clock()
                 self._touch(group)  # who is waited in does not go
                 self._wait(self._clock() + 1.0)
-                self._check_presence(group, member, is_gone)
+                self._check_presence(group, member, waiting)
                 self._expire(group)
             if group.state is not GroupState.STABLE or group.generation != generation:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)

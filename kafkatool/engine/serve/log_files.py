@@ -3,59 +3,16 @@
 from __future__ import annotations
 
 import threading
-from array import array
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
-import numpy as np
-
-from kafkatool.engine.batches.seek import sibling_file
-from kafkatool.engine.files.source import FileSource, Guest, Mending, open_source, read_small_file
-from kafkatool.errors import KafkatoolError
+from kafkatool.engine.batches.indexes import OffsetIndex, sound_offset_index
+from kafkatool.engine.files.source import FileSource, Guest, Mending, open_source
 
 MOST_FILES = 512
 MOST_INDEX_BYTES = 128 << 20
 # Pages that clients are sent shall stay: the next client asks for the same.
 _GUEST = Guest(cache_keep=True)
-_NO_INDEX = b""
-
-# Looked into one entry at a time, where numpy takes twenty times as long.
-Int32s: TypeAlias = "array[int]"
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetIndex:
-    """Offsets, relative to the base, and positions, both rising."""
-
-    offsets: Int32s
-    positions: Int32s
-
-    @property
-    def size(self) -> int:
-        return 2 * self.offsets.itemsize * len(self.offsets)
-
-    def floor(self, relative_offset: int) -> tuple[int, int] | None:
-        """The last entry at or below an offset: (relative offset, position)."""
-        slot = bisect_right(self.offsets, relative_offset) - 1
-        return None if slot < 0 else (self.offsets[slot], self.positions[slot])
-
-    def offset_behind(self, position: int) -> int | None:
-        """The relative offset of the first entry at or behind a byte."""
-        slot = bisect_left(self.positions, position)
-        return self.offsets[slot] if slot < len(self.offsets) else None
-
-
-def read_index(raw: bytes) -> OffsetIndex:
-    """The entries as far as they rise; behind that they are preallocated, or wrong."""
-    pairs = np.frombuffer(raw, dtype=">i4", count=len(raw) // 8 * 2).reshape(-1, 2)
-    offsets, positions = pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int32)
-    rises = (offsets[1:] > offsets[:-1]) & (positions[1:] > positions[:-1])
-    end = len(offsets) if rises.all() else int(np.argmin(rises)) + 1
-    if end and (offsets[0] < 0 or positions[0] < 0 or (end == 1 and positions[0] == 0)):
-        end = 0
-    return OffsetIndex(array("i", offsets[:end].tobytes()), array("i", positions[:end].tobytes()))
 
 
 class LogFile:
@@ -72,7 +29,7 @@ class LogFile:
     def load_index(self) -> OffsetIndex:
         """What the .index beside it says, unproven; empty where there is none that can be read."""
         if self.index is None:
-            self.index = read_index(_read_index_file(self.path))
+            self.index = sound_offset_index(self.path, self.source.size_hint or 0, _GUEST).packed()
         return self.index
 
     def patches_in(self, position: int, size: int) -> dict[int, int]:
@@ -83,14 +40,6 @@ class LogFile:
     def __del__(self) -> None:
         if hasattr(self, "source"):
             self.source.close()
-
-
-def _read_index_file(path: str) -> bytes:
-    beside = sibling_file(path, ".index")
-    try:
-        return _NO_INDEX if beside is None else read_small_file(beside, _GUEST)
-    except (FileNotFoundError, KafkatoolError):
-        return _NO_INDEX
 
 
 class LogFiles:

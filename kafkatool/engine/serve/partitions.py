@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, FindingClass
+from kafkatool.engine.batches.fetch import LogSlice, find_slice, offset_behind
+from kafkatool.engine.batches.headers import FoundBatch
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog
 from kafkatool.engine.batches.scan import scan
-from kafkatool.engine.batches.seek import sibling_file
 from kafkatool.engine.directory.extent import last_indexed_position
 from kafkatool.engine.directory.log_dir import (
     ListingProblem,
@@ -35,7 +36,7 @@ from kafkatool.engine.directory.log_dir import (
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.serve.log_files import LogFile, LogFiles
-from kafkatool.engine.serve.segments import ServedBatch, ServedSegment
+from kafkatool.engine.serve.segments import ServedSegment
 from kafkatool.errors import KafkatoolError
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState, TopicPartition
@@ -89,7 +90,6 @@ class State(NamedTuple):
     """All that a request needs to know, of one moment."""
 
     segments: list[ServedSegment]
-    bases: list[int]
     log_start: int
     log_end: int
     high_watermark: int
@@ -98,7 +98,7 @@ class State(NamedTuple):
     aborted: NDArray[np.int64]
 
 
-_EMPTY = State([], [], 0, 0, 0, 0, {}, _NOTHING)
+_EMPTY = State([], 0, 0, 0, 0, {}, _NOTHING)
 
 
 class ServedPartition:
@@ -181,13 +181,14 @@ class ServedPartition:
         if not state.log_start <= offset <= state.log_end:
             raise OutOfRangeError(f"{self.name}: {offset} is not in {state.log_start} to {state.log_end}")
         limit = self.limit(state, committed)
-        if offset >= limit:
+        cut = find_slice(state.segments, offset, limit, state.log_end, max_bytes, at_least_one)
+        if cut is None or cut.size < cut.first.size:
             return ServedFetch(None, [])
-        for number in range(max(0, bisect_right(state.bases, offset) - 1), len(state.segments)):
-            found = state.segments[number].find(offset)
-            if found is not None:
-                return _slice(state, number, found, offset, limit, max_bytes, committed, at_least_one)
-        return ServedFetch(None, [])
+        file = state.segments[cut.segment].file()
+        if cut.first.header.magic < 2:
+            cut = cut._replace(size=_one_format(file, cut.first, cut.size))
+        aborted = _aborted(state, offset, cut) if committed and len(state.aborted) else []
+        return ServedFetch(FileSlice(file, cut.first.position, cut.size), aborted)
 
     # --- opening --------------------------------------------------------------------------------------
 
@@ -219,9 +220,8 @@ class ServedPartition:
         stable, still_open, aborted = self._transactional(segments, log_end, high_watermark)
         if self.how.ignores_transactions:
             stable = high_watermark
-        bases = [one.base_offset for one in segments]
         return State(
-            segments, bases, log_start, log_end, high_watermark, max(log_start, stable), still_open, aborted
+            segments, log_start, log_end, high_watermark, max(log_start, stable), still_open, aborted
         )
 
     def _high_watermark(self) -> int:
@@ -324,48 +324,14 @@ class ServedPartition:
         return self._judged(segments, log_end)
 
 
-def _slice(
-    state: State,
-    number: int,
-    found: ServedBatch,
-    offset: int,
-    limit: int,
-    max_bytes: int,
-    committed: bool,
-    at_least_one: bool,
-) -> ServedFetch:
-    segment = state.segments[number]
-    if found.base_offset >= limit:
-        return ServedFetch(None, [])
-    end = segment.end_of_slice(found.position)
-    if limit < state.log_end and number == bisect_right(state.bases, limit) - 1:
-        at_limit = segment.find(limit)
-        end = end if at_limit is None else min(end, at_limit.position)
-    wanted = max(max_bytes, found.size) if at_least_one else max_bytes
-    size = min(end - found.position, wanted)
-    if size < found.size:
-        return ServedFetch(None, [])
-    file = segment.file()
-    if found.magic < 2:
-        size = _one_format(file, found, size)
-    aborted: list[tuple[int, int]] = []
-    if committed and len(state.aborted):
-        aborted = _aborted(state, number, file, offset, found.position + size)
-    return ServedFetch(FileSlice(file, found.position, size), aborted)
-
-
-def _aborted(state: State, number: int, file: LogFile, offset: int, end: int) -> list[tuple[int, int]]:
-    """The aborted transactions with records in a slice that ends at byte `end`; some more do no harm."""
-    segment = state.segments[number]
-    behind = segment.index(file).offset_behind(end)
-    following = state.bases[number + 1] if number + 1 < len(state.bases) else state.log_end
-    upper = following if behind is None else behind + segment.base_offset
+def _aborted(state: State, offset: int, cut: LogSlice) -> list[tuple[int, int]]:
+    """The aborted transactions with records in a slice; some more do no harm."""
     rows = state.aborted[int(np.searchsorted(state.aborted[:, 2], offset)) :]
-    chosen = rows[rows[:, 1] < upper]
+    chosen = rows[rows[:, 1] < offset_behind(state.segments, cut, state.log_end)]
     return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]
 
 
-def _one_format(file: LogFile, found: ServedBatch, size: int) -> int:
+def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
     """Of old messages no more than up to where magic 2 begins: one client cannot read both in one answer."""
     size = max(found.size, min(size, _MOST_OLD))
     raw = file.source.read(found.position, size)

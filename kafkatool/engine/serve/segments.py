@@ -13,23 +13,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
+from kafkatool.engine.batches.headers import FoundBatch, header_at
+from kafkatool.engine.batches.indexes import OffsetIndex
+from kafkatool.engine.batches.scan import NO_END
 from kafkatool.engine.broker.derived_files import DEFAULT_INTERVAL, index_segment
-from kafkatool.engine.directory.extent import header_at
 from kafkatool.engine.directory.log_dir import Segment
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.serve.log_files import LogFile, LogFiles, OffsetIndex, read_index
+from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.errors import KafkatoolError
+from kafkatool.format.batch import MAX_INT32
 
-_MAX_INT32 = (1 << 31) - 1
 _LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
-
-
-class ServedBatch(NamedTuple):
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
-    magic: int
 
 
 class ServedGap(NamedTuple):
@@ -77,10 +71,10 @@ class ServedSegment:
     def file(self) -> LogFile:
         return self._files.get(self.path)
 
-    def index(self, file: LogFile) -> OffsetIndex:
-        return self._own_index or file.load_index()
+    def index(self) -> OffsetIndex:
+        return self._own_index or self.file().load_index()
 
-    def find(self, offset: int) -> ServedBatch | None:
+    def find(self, offset: int) -> FoundBatch | None:
         """The first batch that ends at or behind an offset; None where there is none.
 
         Raises DamagedError where damage lies before it and is not to be skipped.
@@ -105,10 +99,10 @@ class ServedSegment:
                 return
             with open_source(self.path, self._guest) as source:
                 found = index_segment(source, self.base_offset, DEFAULT_INTERVAL)
-            self._own_index = read_index(bytes(found.offset_entries))
+            self._own_index = OffsetIndex.whole(bytes(found.offset_entries), self.base_offset).sound(NO_END)
             self.gaps = list(_gaps(found.damage, self.end))
             indexed = self._own_index.offsets
-            highest = int(indexed[-1]) + self.base_offset + 1 if len(indexed) else 0
+            highest = indexed[-1] + self.base_offset + 1 if indexed else 0
             self.next_offset = max(found.next_offset, highest)
             self.is_checked = True
 
@@ -127,7 +121,7 @@ class ServedSegment:
             return self.next_offset
         return header.last_offset + 1
 
-    def _find(self, offset: int) -> ServedBatch | None:
+    def _find(self, offset: int) -> FoundBatch | None:
         file = self.file()
         start, most = self._start(file, offset)
         passed: ServedGap | None = None
@@ -135,10 +129,11 @@ class ServedSegment:
             if isinstance(found, ServedGap):
                 passed = found
                 continue
-            if not steps and found.last_offset > most and not self.is_checked:
+            reached = found.header.last_offset
+            if not steps and reached > most and not self.is_checked:
                 raise _Astray
-            if found.last_offset >= offset:
-                if passed is not None and offset < found.base_offset:
+            if reached >= offset:
+                if passed is not None and offset < found.header.base_offset:
                     raise DamagedError(self.path, passed)
                 return found
             passed = None
@@ -150,12 +145,12 @@ class ServedSegment:
 
     def _start(self, file: LogFile, offset: int) -> tuple[int, int]:
         """Where the index says to begin, and the offset that the batch there ends at or below."""
-        entry = self.index(file).floor(min(offset - self.base_offset, _MAX_INT32))
-        if entry is None or entry[1] >= self.end:
-            return 0, self.base_offset + _MAX_INT32
-        return entry[1], entry[0] + self.base_offset
+        entry = (self._own_index or file.load_index()).floor(offset)
+        if not 0 < entry.position < self.end:
+            return 0, self.base_offset + MAX_INT32
+        return entry.position, entry.offset(self.base_offset)
 
-    def _chain(self, file: LogFile, position: int) -> Iterator[ServedBatch | ServedGap]:
+    def _chain(self, file: LogFile, position: int) -> Iterator[FoundBatch | ServedGap]:
         """Header after header, and the damage between them, unless that is to be skipped."""
         while position < self.end:
             gap = self._gap_at(position)
@@ -169,8 +164,7 @@ class ServedSegment:
                 if not self.is_checked:
                     raise _Astray
                 return
-            first = header.base_offset
-            yield ServedBatch(position, header.size, first, header.last_offset, header.magic)
+            yield FoundBatch(position, header.size, header)
             position += header.size
 
     def _gap_at(self, position: int) -> ServedGap | None:

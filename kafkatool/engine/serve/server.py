@@ -14,11 +14,10 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkatool.engine.serve.answers import Answers
+from kafkatool.engine.serve.answers import Answers, ServerReporter
 from kafkatool.engine.serve.budget import OF_CONNECTION, OF_TLS_CONNECTION, NoRoom
 from kafkatool.engine.serve.channels import Channel, ConnectionEnded, TlsChannel
 from kafkatool.engine.serve.connections import Connection, ConnectionLimits
@@ -31,8 +30,6 @@ _BACKLOG = 512
 _GRACE_SECONDS = 5.0
 _ACCEPT_AGAIN_SECONDS = 0.1
 _TELL_AGAIN_SECONDS = 60.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,11 @@ class Settings:
 class Server:
     """`listen`, `run` until another thread or a signal calls `stop`, then `close`."""
 
-    def __init__(self, settings: Settings, answers: Answers, say: Say, detail: Say) -> None:
-        """`say` is for what somebody has to know, `detail` for what ends single connections."""
+    def __init__(self, settings: Settings, answers: Answers, reporter: ServerReporter) -> None:
         self._settings = settings
         self._answers = answers
-        self._say = say
-        self._detail = detail
+        self._say = reporter.say
+        self._detail = reporter.detail
         self._tally = TrafficTally()
         self._budget = answers.budget
         self._told_of_memory_at = -_TELL_AGAIN_SECONDS

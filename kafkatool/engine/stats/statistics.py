@@ -13,7 +13,7 @@ from itertools import groupby
 from zlib import crc32
 
 from kafkatool.engine.batches.damage import Severity
-from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.directory.log_dir import (
     Partition,
@@ -205,7 +205,13 @@ class Statistics:
             left -= log.size
             seed = crc32(os.fsencode(log.partition.directory)) * _SPREAD & (1 << 64) - 1
             job = StatsJob(
-                request.now_ms, request.deep, seed, number, log.is_active, guest, wanted=self.wanted
+                request.now_ms,
+                request.deep,
+                seed,
+                number,
+                self.wanted,
+                is_active=log.is_active,
+                guest=guest,
             )
             start = self._start(log)
             advance(start)
@@ -224,7 +230,7 @@ class Statistics:
     def _splits(self, log: CountedLog, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()
         if log.size - start > split_size and jobs > 1:
-            positions = read_claims(log.path, log.size, self.guest).positions
+            positions = sound_offset_index(log.path, log.size, self.guest).positions
         return cut(log.path, log.size, positions, split_size, start)
 
     def _counted(self, results: Iterator[tuple[int, LogStats]]) -> Iterator[tuple[CountedLog, LogStats]]:

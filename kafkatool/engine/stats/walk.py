@@ -10,20 +10,19 @@ Of a range of offsets nothing behind its end is looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
 from kafkatool.engine.batches.range_columns import Mask, Numbers
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
+from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
+from kafkatool.engine.batches.segment_job import SegmentJob, WalkedStretch
 from kafkatool.engine.batches.segment_walk import SegmentItem, SegmentWalk, in_place
-from kafkatool.engine.files.source import AnySource, Guest, open_source
-from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.stats.facts import CODECS, Deep, Records, Stats
 from kafkatool.engine.stats.range import RangeChoice
-from kafkatool.errors import FormatError, KafkatoolError, TooLarge
+from kafkatool.errors import FormatError, TooLarge
 from kafkatool.format.batch import (
     CODEC_MASK,
     CONTROL_MASK,
@@ -42,91 +41,49 @@ _LAST_OFFSET = (1 << 63) - 1
 
 
 @dataclass(slots=True)
-class LogStats:
-    """What a stretch of one log comes to, and how far the walk came."""
+class LogStats(WalkedStretch):
+    """What a stretch of one log comes to."""
 
-    start: int = 0
-    stop: int = 0
-    done: bool = True
     stats: Stats = field(default_factory=Stats)
-    first_offset: int | None = None
-    """Of the first batch, whether it counts or not; None where there was none."""
-    last_position: int = 0
-    last_offset: int = -1
-    is_behind: bool = False
-    """Whether the walk came to the end of the range that it was asked for."""
-    unreadable_blocks: int = 0
-    changed: str | None = None
-    vanished: bool = False
-    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StatsJob:
+class StatsJob(SegmentJob[LogStats]):
     """How to add up one log. `seed` and `number` name its partition and itself in samples."""
 
     now_ms: int
     deep: bool = False
     seed: int = 0
     number: int = 0
-    is_active: bool = False
-    guest: Guest = field(default_factory=Guest)
-    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
     wanted: Range = EVERYWHERE
 
-    def map(self, split: Split, before: LogStats | None) -> LogStats:
-        """Walk a split; behind `before` to its end whatever comes, else to the first oddity."""
-        found = before or LogStats(split.start, split.start, stats=Stats(Deep() if self.deep else None))
-        guest = replace(self.guest)  # a worker counts its own errors
+    def begin(self, position: int) -> LogStats:
+        return LogStats(position, position, stats=Stats(Deep() if self.deep else None))
+
+    def walk(self, walk: SegmentWalk, found: LogStats, *, is_fresh: bool) -> LogStats:
         try:
-            with open_source(split.path, guest) as source:
-                _StatsWalk(self, split, source, found, is_fresh=before is None).run()
-                found.changed = found.changed or source.look_again()
-        except FileNotFoundError:
-            found.vanished, found.done, found.stop = True, True, split.end
-        except KafkatoolError as error:
-            found.failure, found.done, found.stop = str(error), True, split.end
-        found.stats.settle()
+            _StatsWalk(self, walk, found, is_fresh=is_fresh).run()
+        finally:
+            found.stats.settle()
         return found
 
-    def merge(self, a: LogStats, b: LogStats) -> LogStats | None:
-        """Both together; None where `b` does not simply go on where `a` ends."""
-        if a.failure or a.vanished or a.changed or a.is_behind:
-            return a
-        first = b.first_offset
-        if not a.done or a.stop != b.start or (first is not None and first <= a.last_offset):
-            return None
+    def join(self, a: LogStats, b: LogStats) -> LogStats:
         a.stats.join(b.stats, follows=True)
-        if first is not None:
-            a.first_offset = first if a.first_offset is None else a.first_offset
+        if b.first_offset is not None:
+            a.first_offset = b.first_offset if a.first_offset is None else a.first_offset
             a.last_position, a.last_offset = b.last_position, b.last_offset
         a.stop, a.done, a.is_behind = b.stop, b.done, b.is_behind
         a.changed, a.vanished, a.failure = b.changed, b.vanished, b.failure
         return a
 
-    def is_done(self, result: LogStats) -> bool:
-        return result.done
-
-    def where(self, result: LogStats) -> int:
-        return result.stop
-
 
 class _StatsWalk:
-    def __init__(
-        self,
-        job: StatsJob,
-        split: Split,
-        source: AnySource,
-        found: LogStats,
-        *,
-        is_fresh: bool,
-    ) -> None:
+    def __init__(self, job: StatsJob, walk: SegmentWalk, found: LogStats, *, is_fresh: bool) -> None:
         self.job = job
+        self.walk = walk
         self.found = found
         self.stats = found.stats
         self.is_fresh = is_fresh
-        self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
-        self.walk.position = found.stop
         self.table = np.empty((_FIELDS, ROWS), dtype=np.int64)
         self.rows = 0
         self.choice = None if job.wanted.is_open else RangeChoice(job.wanted, ROWS, is_deep=job.deep)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch, scan
 from kafkatool.engine.broker.producer_state import ProducerStates
 from kafkatool.engine.directory.extent import first_timestamp
 from kafkatool.engine.directory.log_dir import Partition
 from kafkatool.engine.files.source import Guest, open_source
-from kafkatool.engine.transactions.producer_replay import indexed_position, replay_producers
+from kafkatool.engine.transactions.producer_replay import replay_producers
 from kafkatool.format import kinds
 from kafkatool.format.names import FileState, TopicPartition
 
@@ -99,8 +100,8 @@ def _bytes_from(partition: Partition, offset: int, guest: Guest) -> int:
     holding = max((pair for pair in logs if pair[0] < offset), key=lambda pair: pair[0], default=None)
     if holding is None or any(base == offset for base, _log in logs):
         return size
-    base, log = holding
-    return size + log.size - indexed_position(SegmentLog(base, log.path), offset, guest)
+    _base, log = holding
+    return size + log.size - read_offset_index(log.path, guest).floor(offset).position
 
 
 def _begun_ms(segments: Sequence[SegmentLog], offset: int, guest: Guest) -> int | None:
@@ -109,7 +110,8 @@ def _begun_ms(segments: Sequence[SegmentLog], offset: int, guest: Guest) -> int 
     if segment is None:
         return None
     with open_source(segment.path, guest) as source:
-        for item in scan(source, indexed_position(segment, offset, guest), chain=True):
+        start = read_offset_index(segment.path, guest).floor(offset).position
+        for item in scan(source, start, chain=True):
             if isinstance(item, Batch) and item.header.last_offset >= offset:
                 return first_timestamp(item.header)
     return None

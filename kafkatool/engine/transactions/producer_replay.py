@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.indexes import read_offset_index
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch, BatchRun, scan_runs
 from kafkatool.engine.broker.producer_state import ProducerStates, state_batch
 from kafkatool.engine.broker.refusals import LogRefusal
 from kafkatool.engine.files.source import Guest, open_source, read_small_file
 from kafkatool.errors import FormatError, KafkatoolError
-from kafkatool.format import offset_index
 from kafkatool.format.batch import read_header
 from kafkatool.format.columns import read_batch_columns
 from kafkatool.format.legacy import Header
@@ -54,15 +54,6 @@ def replay_producers(
     return states, _replay(states, segments, guest)
 
 
-def indexed_position(log: SegmentLog, offset: int, guest: Guest) -> int:
-    """Return the position from which the index says to look for an offset; 0 if there is none."""
-    try:
-        index = read_small_file(log.path.removesuffix("log") + "index", guest)
-    except FileNotFoundError:
-        return 0
-    return offset_index.lookup(index[: offset_index.entries_end(index)], log.base_offset, offset).position
-
-
 def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest) -> int:
     """Replay all batches after the state; return the offset after the last one."""
     known, end = states.end_offset, segments[-1].base_offset
@@ -71,7 +62,8 @@ def _replay(states: ProducerStates, segments: Sequence[SegmentLog], guest: Guest
         if segment.base_offset < floor:
             continue
         with open_source(segment.path, guest) as source:
-            for item in scan_runs(source, indexed_position(segment, known, guest), chain=True):
+            start = read_offset_index(segment.path, guest).floor(known).position
+            for item in scan_runs(source, start, chain=True):
                 if isinstance(item, Damage):
                     # A broker truncates its last segment at a batch that it cannot validate, and no other.
                     if item.ends_chain or segment is segments[-1]:

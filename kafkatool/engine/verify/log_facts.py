@@ -6,19 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkatool.engine.batches.damage import Damage
+from kafkatool.engine.batches.segment_job import WalkedStretch
 from kafkatool.engine.verify.producers import Aborted, Trail, join_aborted, join_trails
 
 
 @dataclass(slots=True)
-class LogFacts:
+class LogFacts(WalkedStretch):
     """What a stretch of one log holds; two of them that touch can be merged."""
 
-    start: int = 0
-    stop: int = 0
-    done: bool = True
-    first_offset: int | None = None
-    last_offset: int = -1
-    last_position: int = 0
     previous_offset: int = -1
     """The last offset of the batch before the last: which of two is wrong shows only when a third comes."""
     batches: int = 0
@@ -40,10 +35,6 @@ class LogFacts:
     times_from: int = 0
     times_to: int = 0
     first_time_ms: int | None = None
-    unreadable_blocks: int = 0
-    changed: str | None = None
-    vanished: bool = False
-    failure: str | None = None
     observers: tuple[Any, ...] = ()
     """Those of the job, with what they saw."""
 

@@ -8,18 +8,17 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.index_claims import (
-    MOST_READ,
+from kafkatool.engine.batches.index_file import index_limit
+from kafkatool.engine.batches.indexes import MOST_READ, sibling_file
+from kafkatool.engine.directory.log_dir import FileEntry, Segment, SegmentState
+from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
+from kafkatool.engine.verify.finding import Finding
+from kafkatool.engine.verify.index_problems import (
     closing_time_problem,
     offset_index_problems,
     only_wrong_from,
     time_index_problems,
 )
-from kafkatool.engine.batches.index_file import index_limit
-from kafkatool.engine.batches.seek import sibling_file
-from kafkatool.engine.directory.log_dir import FileEntry, Segment, SegmentState
-from kafkatool.engine.files.source import ByteRange, Guest, open_source, without_hole
-from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.leftovers import excused, leftover_problems, topic_id_problems
 from kafkatool.engine.verify.log_dir import checkpoint_problems, file_problem
 from kafkatool.engine.verify.log_facts import LogFacts

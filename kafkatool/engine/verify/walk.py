@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import ExitStack
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkatool.engine.batches.bit_flips import MAYBE_FLIPPED, described_as_flip, size_to_search
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.index_claims import IndexClaims, read_claims
-from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, each
+from kafkatool.engine.batches.indexes import OffsetIndex, TimeIndex, sound_offset_index, sound_time_index
+from kafkatool.engine.batches.scan import Batch, each
+from kafkatool.engine.batches.segment_job import SegmentJob
 from kafkatool.engine.batches.segment_walk import SegmentWalk
-from kafkatool.engine.files.source import AnySource, Guest, open_source
-from kafkatool.engine.jobs.survey import Split
 from kafkatool.engine.verify.log_facts import LogFacts, join_facts
 from kafkatool.engine.verify.producers import Aborted, Trail, data_facts
 from kafkatool.engine.verify.records import read_marker, record_problem
-from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD, MAX_INT32, BatchHeader, read_header
 from kafkatool.format.kernel.loops import Tally
 from kafkatool.format.kernel.outcome import EPOCH, INDEX, MORE, ODD, PRODUCER, RECORDS, TIME
@@ -39,51 +36,28 @@ _FLIP_BUDGET = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LogJob:
+class LogJob(SegmentJob[LogFacts]):
     """What to check of one log. `base_offset` is None where its name holds none."""
 
     base_offset: int | None
-    is_active: bool = False
     deep: bool = False
     check_indexes: bool = True
-    guest: Guest = field(default_factory=Guest)
-    max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
     observers: tuple[Observer, ...] = ()
-    """Who wants to see the good batches besides; each stretch is walked with copies of them."""
+    """Who wants to see the good batches besides; each stretch is walked with fresh ones."""
 
-    def map(self, split: Split, before: LogFacts | None) -> LogFacts:
-        """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
-        guest = replace(self.guest)  # a worker counts its own errors
-        try:
-            with open_source(split.path, guest) as source:
-                facts = before or self._begin(split.start)
-                self._walk(split, source, facts, is_fresh=before is None)
-                facts.changed = facts.changed or source.look_again()
-        except FileNotFoundError:
-            facts = before or self._begin(split.start)
-            facts.vanished, facts.done, facts.stop = True, True, split.end
-        except KafkatoolError as error:
-            facts = before or self._begin(split.start)
-            facts.failure, facts.done, facts.stop = str(error), True, split.end
-        return facts
+    def begin(self, position: int) -> LogFacts:
+        return LogFacts(start=position, stop=position, observers=tuple(one.fresh() for one in self.observers))
 
-    def _begin(self, position: int) -> LogFacts:
-        """Nothing yet, from here on."""
-        return LogFacts(start=position, stop=position, observers=deepcopy(self.observers))
-
-    def _walk(self, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool) -> None:
+    def walk(self, walk: SegmentWalk, found: LogFacts, *, is_fresh: bool) -> LogFacts:
+        facts = self.begin(found.start) if is_fresh else found  # what fails half-way does not count
         with ExitStack() as stack:
             for observer in facts.observers:
                 stack.enter_context(observer.walking(facts.stop))
-            _LogWalk(self, split, source, facts, is_fresh=is_fresh).run()
+            _LogWalk(self, walk, facts, is_fresh=is_fresh).run()
+        return facts
 
-    def merge(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
-        """The facts of both; None where `b` does not simply go on where `a` ends."""
-        if a.failure or a.vanished or a.changed:
-            return a
-        if not a.done or a.stop != b.start or a.times_to != b.times_from or b.time_damages:
-            return None
-        if b.first_offset is not None and b.first_offset <= a.last_offset:
+    def join(self, a: LogFacts, b: LogFacts) -> LogFacts | None:
+        if a.times_to != b.times_from or b.time_damages:
             return None
         if len(a.epochs) + len(b.epochs) > MOST_EPOCHS:
             return None
@@ -91,32 +65,23 @@ class LogJob:
             return None
         return join_facts(a, b)
 
-    def is_done(self, result: LogFacts) -> bool:
-        return result.done
-
-    def where(self, result: LogFacts) -> int:
-        return result.stop
-
 
 class _LogWalk:
-    def __init__(
-        self, job: LogJob, split: Split, source: AnySource, facts: LogFacts, *, is_fresh: bool
-    ) -> None:
+    def __init__(self, job: LogJob, walk: SegmentWalk, facts: LogFacts, *, is_fresh: bool) -> None:
         self.job = job
-        self.source = source
+        self.walk = walk
+        self.source = walk.source
         self.is_fresh = is_fresh
         self.facts = facts
-        self.walk = SegmentWalk(source, split, is_active=job.is_active, max_batch_size=job.max_batch_size)
-        self.walk.position = self.facts.stop
-        self.split_end = split.end
         self.base = job.base_offset or 0
         self.highest = NOWHERE if job.base_offset is None else self.base + MAX_INT32
-        self.claims = (
-            read_claims(split.path, self.walk.size, job.guest) if job.check_indexes else IndexClaims()
-        )
-        self.indexed = bisect_left(self.claims.positions, self.facts.stop)
+        self.offset_index, self.time_index = OffsetIndex(), TimeIndex()
+        if job.check_indexes:
+            self.offset_index = sound_offset_index(walk.split.path, walk.size, job.guest)
+            self.time_index = sound_time_index(walk.split.path, walk.size, job.guest)
+        self.indexed = bisect_left(self.offset_index.positions, self.facts.stop)
         self.timed = self.facts.times_to
-        self.knows_times = not is_fresh or split.start == 0
+        self.knows_times = not is_fresh or walk.split.start == 0
         self.bad: list[tuple[int, int]] = []
         self.flip_budget = _FLIP_BUDGET
         self.rows: BatchRows | None = None
@@ -154,8 +119,8 @@ class _LogWalk:
 
     def _tally(self) -> Tally:
         """Begin to count where the facts so far end."""
-        facts, claims = self.facts, self.claims
-        columns = (claims.offsets, claims.positions, claims.times, claims.time_offsets)
+        facts, entries, timed = self.facts, self.offset_index, self.time_index
+        columns = (entries.offsets, entries.positions, timed.times, timed.offsets)
         tally = Tally(self.base, self.highest, columns, self.job.deep)
         tally.indexed, tally.timed = self.indexed, self.timed
         if facts.batches:
@@ -221,7 +186,7 @@ class _LogWalk:
         facts.thinned, facts.holes = tally.thinned, tally.holes
         facts.max_timestamp, facts.max_filled_timestamp = tally.max_timestamp, tally.max_filled_timestamp
         if facts.first_time_ms is None and tally.timed > facts.times_from:
-            facts.first_time_ms = self.claims.times[facts.times_from]
+            facts.first_time_ms = self.time_index.times[facts.times_from]
         self.indexed, self.timed = tally.indexed, tally.timed
         if not self.knows_times:
             facts.times_from = facts.times_to = self.timed = 0
@@ -266,15 +231,14 @@ class _LogWalk:
     # --- indexes ------------------------------------------------------------------------------------------
 
     def _next_position(self) -> int:
-        positions = self.claims.positions
+        positions = self.offset_index.positions
         return positions[self.indexed] if self.indexed < len(positions) else NOWHERE
 
     def _entries_at(self, position: int, base: int, last: int) -> int:
         """Judge the index entries up to the batch at `position`; returns the next position of interest."""
         self._entries_between(position)
-        claims = self.claims
-        if self.indexed < len(claims.positions) and claims.positions[self.indexed] == position:
-            offset = self.base + claims.offsets[self.indexed]
+        if self._next_position() == position:
+            offset = self.base + self.offset_index.offsets[self.indexed]
             if not max(base, last + 1) <= offset:
                 self._index_damage(f"offset {base} or above", f"offset {offset} for the batch at {position}")
             self.indexed += 1
@@ -282,7 +246,7 @@ class _LogWalk:
 
     def _entries_between(self, position: int) -> None:
         """Entries that lead into the middle of a batch, before `position`."""
-        positions = self.claims.positions
+        positions = self.offset_index.positions
         while self.indexed < len(positions) and positions[self.indexed] < position:
             where = positions[self.indexed]
             if not any(start <= where < end for start, end in self.bad):
@@ -295,12 +259,12 @@ class _LogWalk:
             self.facts.index_damages.append(_index_damage(at, at + 8, expected, found))
 
     def _next_timed(self) -> int:
-        offsets = self.claims.time_offsets
+        offsets = self.time_index.offsets
         return self.base + offsets[self.timed] if self.timed < len(offsets) else NOWHERE
 
     def _first_timed(self, base: int) -> int:
         """In the middle of a log: the entries before the first batch belong to another split."""
-        self.timed = bisect_left(self.claims.time_offsets, base - self.base)
+        self.timed = bisect_left(self.time_index.offsets, base - self.base)
         self.facts.times_from = self.timed
         self.knows_times = True
         return self._next_timed()
@@ -311,14 +275,14 @@ class _LogWalk:
         An entry is wrong where a search by time that starts at it would miss a record, or where no batch
         up to its offset has that time.
         """
-        claims = self.claims
-        while self.timed < len(claims.time_offsets) and self.base + claims.time_offsets[self.timed] <= reach:
-            time_ms = claims.times[self.timed]
+        times, offsets = self.time_index.times, self.time_index.offsets
+        while self.timed < len(offsets) and self.base + offsets[self.timed] <= reach:
+            time_ms = times[self.timed]
             if self.facts.first_time_ms is None:
-                self.facts.first_time_ms = claims.times[self.facts.times_from]
+                self.facts.first_time_ms = times[self.facts.times_from]
             if not filled <= time_ms <= newest and len(self.facts.time_damages) < MOST_DAMAGES:
                 at = 12 * self.timed
-                offset = self.base + claims.time_offsets[self.timed]
+                offset = self.base + offsets[self.timed]
                 expected = f"a time from {filled} to {newest} up to offset {offset}"
                 self.facts.time_damages.append(_index_damage(at, at + 12, expected, f"time {time_ms}"))
             self.timed += 1
@@ -341,7 +305,7 @@ class _LogWalk:
                     self._damage(item)
             elif item.is_valid:
                 self._account(item)
-        facts.stop = self.split_end
+        facts.stop = self.walk.split.end
         facts.unreadable_blocks = self.walk.unreadable_blocks
 
     def _account(self, batch: Batch) -> None:

@@ -1,12 +1,12 @@
 """java.util.Properties text: `meta.properties`, `server.properties`.
 
     # comment                    also !, after any white space
-    key=value                    the first = or : or white space parts them; more white space is skipped
+    key=value                    separated by the first = or : or white space; more white space is skipped
     key = a \\                    a backslash at the end joins the next line, less its leading white space
           b
     caf\\u00e9=\\t                 escapes: \\t \\n \\r \\f \\uXXXX; any other character stands for itself
 
-Bytes are ISO-8859-1, whatever wrote them. Of two equal keys the last one counts.
+Bytes are ISO-8859-1, whatever wrote them. If a key occurs twice, the last one counts.
 
 `meta.properties` says whose log directory this is:
 

@@ -33,7 +33,7 @@ def collect(lake: Path, data: Path, files: Files) -> None:
         str(lake),
         NOW_MS,
         VerifyRequest(guest=GUEST),
-        lambda home, found: settings.sources(home, found, GUEST),
+        settings,
         Recheck(NOW_MS, None, 0),
         keep=1,
         files=files,
@@ -135,5 +135,8 @@ def test_a_lake_needs_each_of_its_syncs(tmp_path: Path, data: Path, earlier: Pat
 
     for site in crash(None):
         if site.startswith("lake.py"):
-            with pytest.raises((AssertionError, KafkatoolError, OSError)):
+            try:
                 crash(site)
+            except (AssertionError, KafkatoolError, OSError):
+                continue
+            pytest.fail(f"the sync of {site} is not needed")

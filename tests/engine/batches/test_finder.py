@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.batches.finder import BatchFinder, FoundBatch
+from kafkatool.engine.batches.finder import BatchFinder
+from kafkatool.engine.batches.headers import FoundBatch
 from kafkatool.engine.files.source import AnySource, FileSource, open_source
 from kafkatool.errors import FormatError
 from kafkatool.format.batch import NewRecord
@@ -47,7 +48,7 @@ class CountingSource:
 
 
 def by_walking(finder: BatchFinder, start: int, offset: int) -> FoundBatch | None:
-    return next((found for found in finder.chain(start) if found.last_offset >= offset), None)
+    return next((found for found in finder.chain(start) if found.header.last_offset >= offset), None)
 
 
 @settings(max_examples=50)
@@ -74,7 +75,7 @@ def test_asking_for_every_offset_in_any_order_is_not_quadratic() -> None:
     finder = BatchFinder(source)
     for offset in [*range(0, 6000, 3), *range(5999, 0, -7)]:
         found = finder.find(0, offset)
-        assert (found.last_offset if found else -1) == (offset if offset < 5000 else -1)
+        assert (found.header.last_offset if found else -1) == (offset if offset < 5000 else -1)
     # One walk, and a window for each question that goes back.
     assert source.bytes_read < len(log) + 1200 * (64 << 10)
 
@@ -111,7 +112,7 @@ def real_log(tmp_path: Path) -> Iterator[AnySource]:
 
 def test_the_latest_time_is_that_of_the_records(real_log: FileSource) -> None:
     finder = BatchFinder(real_log)
-    stamps = {found.last_offset: finder.max_record_timestamp(found) for found in finder.chain(0)}
+    stamps = {found.header.last_offset: finder.max_record_timestamp(found) for found in finder.chain(0)}
     assert stamps == {2: 102, 3: 50, 7: 5}
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkatool.engine.batches.indexes import sibling_file
 from kafkatool.engine.batches.scan import Batch
-from kafkatool.engine.batches.seek import Range, seek, sibling_file, walk_range
+from kafkatool.engine.batches.seek import Range, seek, walk_range
 from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import open_source
 from kafkatool.format.offset_index import OffsetEntry, write_entries

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.directory.locate import Search, SearchAction, search_in
+from kafkatool.engine.directory.locate import Search, SearchAction, SearchStep, search_in
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
@@ -41,6 +41,13 @@ def segment(directory: Path, base: int, stamps: list[int], *, indexed: bool = Tr
 
 def search(directory: Path, log_start: int | None = None) -> Search:
     return search_in(read_partition(str(directory), [], GUEST), GUEST, log_start)
+
+
+def watched(directory: Path) -> tuple[Search, list[SearchStep]]:
+    """A search, and the steps that it will take."""
+    way, steps = search(directory), list[SearchStep]()
+    way.observe = steps.append
+    return way, steps
 
 
 def partition(directory: Path, stamps: list[int], *, indexed: bool = True) -> Path:
@@ -88,19 +95,19 @@ def test_records_below_the_log_start_are_no_answer(tmp_path: Path) -> None:
 def test_a_gap_between_segments_hands_over_to_the_next(tmp_path: Path) -> None:
     segment(tmp_path / "t-0", 0, [TIME] * 4)
     segment(tmp_path / "t-0", 100, [TIME] * 4)
-    way = search(tmp_path / "t-0")
+    way, steps = watched(tmp_path / "t-0")
     found = way.offset(50)
     assert found is not None
     assert (found.segment, found.offset) == (100, 100)
-    assert [step.action for step in way.steps].count(SearchAction.SEGMENT) == 2
+    assert [step.action for step in steps].count(SearchAction.SEGMENT) == 2
 
 
 def test_the_steps_name_the_slots_that_were_visited(tmp_path: Path) -> None:
     directory = partition(tmp_path / "t-0", [TIME + at for at in range(10)])
-    way = search(directory)
+    way, steps = watched(directory)
     way.time(TIME + 7)
-    assert [step.action for step in way.steps] == [
+    assert [step.action for step in steps] == [
         *(SearchAction.SEGMENT, SearchAction.TIME_INDEX, SearchAction.OFFSET_INDEX, SearchAction.WALK),
     ]
-    assert all(step.visited for step in way.steps[1:3])
-    assert way.steps[1].slots == 3
+    assert all(step.visited for step in steps[1:3])
+    assert steps[1].slots == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkatool.engine.batches.index_claims import read_claims
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.jobs.survey import Split, Task, cut, survey
 from kafkatool.engine.jobs.worker_pool import workers
@@ -45,7 +45,7 @@ def in_one_go(log: Path) -> LogFacts:
 
 def splits_of(log: Path, split_size: int) -> tuple[Split, ...]:
     size = log.stat().st_size
-    return cut(str(log), size, read_claims(str(log), size, Guest()).positions, split_size)
+    return cut(str(log), size, sound_offset_index(str(log), size, Guest()).positions, split_size)
 
 
 @pytest.mark.parametrize("split_size", [1, 1000, 3000, 1 << 20])

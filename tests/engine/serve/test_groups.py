@@ -9,7 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from kafkatool.engine.serve import groups
-from kafkatool.engine.serve.groups import GroupCoordinator, GroupError, GroupState, Join, Joined
+from kafkatool.engine.serve.groups import (
+    GroupCoordinator,
+    GroupError,
+    GroupState,
+    Join,
+    Joined,
+    WaitingClient,
+)
 from kafkatool.format.protocol.errors import ErrorCode
 
 SECONDS = 90
@@ -126,10 +133,15 @@ def test_a_member_that_falls_silent_is_gone_and_the_rest_join_again(pool: Thread
     assert coordinator.join(a_join(first.member_id)).generation == 3
 
 
+class Impatient(WaitingClient):
+    def is_gone(self) -> bool:
+        return True
+
+
 def test_a_member_that_hangs_up_while_it_waits_holds_nobody_up(pool: ThreadPoolExecutor) -> None:
     coordinator = GroupCoordinator()
     first = coordinator.join(a_join())
-    assert code_of(lambda: coordinator.join(a_join(), is_gone=lambda: True)) == 25
+    assert code_of(lambda: coordinator.join(a_join(), Impatient())) == 25
     assert coordinator.join(a_join(first.member_id)).generation == 2
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkatool.engine.serve.log_files import LogFiles, read_index
-from kafkatool.format.offset_index import OffsetEntry, write_entries
+from kafkatool.engine.serve.log_files import LogFiles
 from tests.kafka.librdkafka import wait_until
 from tests.serving import Served
 from tests.serving_logs import large_log_dir
@@ -100,13 +99,3 @@ def test_log_files_are_closed_when_nobody_holds_them(tmp_path: Path) -> None:
         link for link in Path("/proc/self/fd").iterdir() if link.exists() and str(link.resolve()) in paths
     ]
     assert len(open_now) == 3
-
-
-def test_an_index_counts_as_far_as_it_rises() -> None:
-    good = [OffsetEntry(9, 100), OffsetEntry(19, 200), OffsetEntry(29, 300)]
-    index = read_index(write_entries(good) + bytes(80))
-    assert [index.floor(offset) for offset in (8, 9, 25, 1000)] == [None, (9, 100), (19, 200), (29, 300)]
-    assert index.offset_behind(201) == 29
-    assert index.offset_behind(301) is None
-    assert read_index(bytes(64)).floor(5) is None
-    assert read_index(b"").floor(5) is None

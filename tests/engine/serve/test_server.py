@@ -15,7 +15,7 @@ import pytest
 from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.serve.answers import Answers, Identity
+from kafkatool.engine.serve.answers import Answers, Identity, ServerReporter
 from kafkatool.engine.serve.budget import Budget, NoRoom, Share
 from kafkatool.engine.serve.catalog import CatalogChoice, make_catalog
 from kafkatool.engine.serve.committed import Committed
@@ -30,6 +30,11 @@ from tests.serving import RawClient
 from tests.serving_logs import large_log_dir
 
 
+class Overheard(ServerReporter):
+    def __init__(self, said: list[str]) -> None:
+        self.say = self.detail = said.append  # type: ignore[method-assign, assignment]
+
+
 @contextmanager
 def running(
     directory: Path, limits: ConnectionLimits, *, uses_sendfile: bool = True
@@ -41,7 +46,7 @@ def running(
     )
     answers = Answers(lambda: catalog, Identity("test", 1), Committed())
     settings = Settings(Address("127.0.0.1", 0), limits=limits, uses_sendfile=uses_sendfile)
-    server = Server(settings, answers, said.append, said.append)
+    server = Server(settings, answers, Overheard(said))
     port = server.listen().port
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -14,17 +14,17 @@ from tests.kafka.making.message_definitions import Definition, Line
 _INTRO = """\
 # What changed in Kafka's messages
 
-Release by release, what Kafka changed in the messages that kafkatool reads or speaks, as its jars define
-them. `make schemas` writes this page; nobody edits it.
+What each release of Kafka changed in the messages that kafkatool reads or sends, according to Kafka's jars.
+`make schemas` writes this page; do not edit it.
 
-Fields are shown as in our tables: `v4+` from that version of the message on, `tag 0` in the tag section,
-`?` may be null, `= -1` the value where it is missing; `Voter.voterId` is a field of the struct `Voter`. What
-went away together with the versions that had it is not listed. Of requests and responses all versions are
-compared, though `kafkatool serve` speaks older ones only.
+Fields are written as in kafkatool's tables: `v4+` from that version of the message on, `tag 0` a tagged
+field, `?` may be null, `= -1` the default value; `Voter.voterId` is a field of the struct `Voter`. Fields
+that disappeared together with the versions that had them are not listed. All versions of requests and
+responses are compared, though `kafkatool serve` speaks only older ones.
 """
 _NEXT = """\
-Of this release only the clients are out; of the records of the internal topics nothing is known yet.
-kafkatool does not know this release: it reads and speaks as of the one before.
+Only the clients of this release are published; changes of the records of internal topics are not known yet.
+kafkatool does not support this release: it reads and speaks the one before.
 """
 
 Fields = dict[str, str]

@@ -194,8 +194,8 @@ class _OffsetDump(_Dump):
             except FormatError:
                 batch = None
             if batch is not None:
-                if batch.last_offset != offset:
-                    self.reports.index_mismatch(self.path, offset, batch.last_offset)
+                if batch.header.last_offset != offset:
+                    self.reports.index_mismatch(self.path, offset, batch.header.last_offset)
                 return
         self.damage(kind, slot, offset_index.ENTRY_SIZE, offset, message, f"position {position}")
 
@@ -223,8 +223,8 @@ class _TimeDump(_Dump):
     ) -> None:
         try:
             batch = log.find(start, offset)
-            if batch is None or batch.last_offset != offset:
-                found = -1 if batch is None else batch.last_offset
+            if batch is None or batch.header.last_offset != offset:
+                found = -1 if batch is None else batch.header.last_offset
                 self.reports.offset_not_found(self.path, offset, found)
                 return
             latest = log.max_record_timestamp(batch)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
-from kafkatool.commands.dump_log.classic.decoding import Decode
+from kafkatool.commands.dump_log.classic.decoding import decode_with
 from kafkatool.commands.dump_log.classic.options import ClassicOptions
 from kafkatool.commands.dump_log.classic.reports import Reports
 from kafkatool.engine.batches.damage import Damage
@@ -26,9 +27,18 @@ from kafkatool.format.names import parse_snapshot_name
 from kafkatool.format.record import Record, read_body, read_records
 from kafkatool.format.release import Release
 
-Emit = Callable[[str], None]
-EmitBytes = Callable[[bytes], None]
-Note = Callable[[Damage], None]
+
+class LogPage(Protocol):
+    """Where the text of a log goes."""
+
+    def emit(self, text: str) -> None:
+        """Take one line, or several joined by line ends, without the last end."""
+
+    def emit_bytes(self, text: bytes) -> None:
+        """Take whole lines."""
+
+    def note(self, damage: Damage) -> None:
+        """Take what is ours to say."""
 
 
 class LogText:
@@ -39,19 +49,16 @@ class LogText:
         path: str,
         options: ClassicOptions,
         reports: Reports,
-        emit: Emit,
-        emit_bytes: EmitBytes,
-        note: Note,
-        decode: Decode,
+        page: LogPage,
         choose: Callable[[Record | LegacyMessage, Batch], bool] | None = None,
     ) -> None:
         self.path = path
         self.options = options
         self.reports = reports
-        self.emit = emit
-        self.emit_bytes = emit_bytes
-        self.note = note
-        self.decode = decode
+        self.emit = page.emit
+        self.emit_bytes = page.emit_bytes
+        self.note = page.note
+        self.decode = decode_with(options, page.emit)
         self.choose = choose
         self.last_offset = -1
 

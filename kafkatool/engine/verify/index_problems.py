@@ -1,4 +1,4 @@
-"""What `.index` and `.timeindex` claim, as far as they do not contradict themselves, and where they do.
+"""Find what contradicts itself in `.index` and `.timeindex`, or the size of the log.
 
 Only what a broker relies on is asked for: entries that increase, lead to a batch, and let no search start too
 late. Entries for groups of batches, indexes of cleaned segments, and preallocated zeros behind the entries of
@@ -7,86 +7,11 @@ the segment that is written to are all as they should be.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.index_file import index_limit
-from kafkatool.engine.batches.seek import sibling_file
-from kafkatool.engine.files.source import Guest, read_small_file
-from kafkatool.errors import KafkatoolError
+from kafkatool.engine.batches.indexes import OffsetIndex, TimeIndex, without_zeros
 from kafkatool.format import offset_index, time_index
-from kafkatool.format.kernel import loops
-
-Column: TypeAlias = "array[int]"
-"""Of 64-bit integers."""
-
-MOST_READ = 408 * 80_000
-"""Bytes of an index that are held against the log, 32 MB: entries of every kind end there."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexClaims:
-    """The entries that can be held against the log: those before the first one that cannot be right."""
-
-    offsets: Column = field(default_factory=lambda: array("q"))
-    positions: Column = field(default_factory=lambda: array("q"))
-    times: Column = field(default_factory=lambda: array("q"))
-    time_offsets: Column = field(default_factory=lambda: array("q"))
-
-
-def read_claims(log_path: str, log_size: int, guest: Guest) -> IndexClaims:
-    """What the two indexes beside a log claim; nothing where there is none, or it cannot be read."""
-    limit = min(MOST_READ, index_limit(log_size))
-    offsets, positions = _offset_columns(_read(log_path, ".index", limit, guest) or b"")
-    sound = _sound_offsets(offsets, positions, log_size)
-    times, time_offsets = _time_columns(_read(log_path, ".timeindex", limit, guest) or b"")
-    timed = _sound_times(times, time_offsets)
-    # Every split of a large log does this: what is whole is not copied.
-    for column, end in ((offsets, sound), (positions, sound), (times, timed), (time_offsets, timed)):
-        del column[end:]
-    return IndexClaims(offsets, positions, times, time_offsets)
-
-
-def _read(log_path: str, extension: str, limit: int, guest: Guest) -> bytes | None:
-    path = sibling_file(log_path, extension)
-    if path is None:
-        return None
-    try:
-        return read_small_file(path, guest, limit)
-    except (FileNotFoundError, KafkatoolError):
-        return None
-
-
-def _offset_columns(data: bytes) -> tuple[Column, Column]:
-    """Relative offsets and positions of the slots up to the zeros at the end."""
-    return _columns(data, offset_index.ENTRY_SIZE, is_time=False)
-
-
-def _time_columns(data: bytes) -> tuple[Column, Column]:
-    """Times and relative offsets of the slots up to the zeros at the end."""
-    return _columns(data, time_index.ENTRY_SIZE, is_time=True)
-
-
-def _columns(data: bytes, entry_size: int, *, is_time: bool) -> tuple[Column, Column]:
-    count = min(len(data) // entry_size, -(-len(data.rstrip(b"\0")) // entry_size))
-    first, second = array("q", bytes(8 * count)), array("q", bytes(8 * count))
-    loops.index_columns(data, is_time, first, second)
-    return first, second
-
-
-def _sound_offsets(offsets: Column, positions: Column, log_size: int) -> int:
-    """How many entries there are before the first that contradicts another, or the size of the log."""
-    count = min(loops.rising(offsets, 0), loops.rising(positions, 1))
-    while count and positions[count - 1] >= log_size:
-        count -= 1
-    return count
-
-
-def _sound_times(times: Column, offsets: Column) -> int:
-    return min(loops.rising(times, 0), loops.rising(offsets, 0))
 
 
 def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: bool) -> Iterator[Damage]:
@@ -94,9 +19,9 @@ def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: b
 
     `data` is the whole of it, or as much as its log can have entries for.
     """
-    offsets, positions = _offset_columns(data)
-    rising = min(loops.rising(offsets, 0), loops.rising(positions, 1))
-    sound = _sound_offsets(offsets, positions, log_size)
+    index = OffsetIndex.whole(without_zeros(data, offset_index.ENTRY_SIZE), 0)
+    offsets, positions = index.offsets, index.positions
+    rising, sound = index.rising_count(), index.sound_count(log_size)
     if len(data) % offset_index.ENTRY_SIZE:
         yield _odd_size(len(data), offset_index.ENTRY_SIZE)
     if sound < rising:
@@ -117,8 +42,8 @@ def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: b
 
 def time_index_problems(data: bytes, size: int, *, is_active: bool) -> Iterator[Damage]:
     """What is wrong with a `.timeindex` of this size by itself; `data` as for the offset index."""
-    times, offsets = _time_columns(data)
-    sound = _sound_times(times, offsets)
+    index = TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), 0)
+    times, offsets, sound = index.times, index.offsets, index.sound_count()
     if len(data) % time_index.ENTRY_SIZE:
         yield _odd_size(len(data), time_index.ENTRY_SIZE)
     if sound < len(times):
@@ -131,8 +56,8 @@ def closing_time_problem(
     data: bytes, base: int, max_timestamp: int, max_filled: int, last_offset: int
 ) -> Damage | None:
     """A closed segment's last entry has to hold its greatest time: retention goes by it."""
-    times, offsets = _time_columns(data)
-    sound = _sound_times(times, offsets)
+    index = TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), 0)
+    times, offsets, sound = index.times, index.offsets, index.sound_count()
     if sound < len(times) or max_filled < 0:
         return None  # told already, or there are no times
     last = times[-1] if times else None
