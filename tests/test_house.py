@@ -163,7 +163,7 @@ def test_no_function_below_the_commands_takes_many_parameters_or_several_functio
         for path in (PACKAGE / layer).rglob("*.py")
     }
     aliases = names_of_callables(list(trees.values()))
-    assert {"Say", "Watch", "Listing"} & aliases
+    assert {"Watch", "Listing"} & aliases
     found = set()
     for path, tree in trees.items():
         for node in ast.walk(tree):
@@ -174,3 +174,44 @@ def test_no_function_below_the_commands_takes_many_parameters_or_several_functio
                 if len(given) > MOST_PARAMETERS or len(callables) > MOST_CALLABLES:
                     found.add(f"{path}: {node.name}")
     assert found == {f"format/kernel/reference.py: {name}" for name in LOOPS_OF_THE_KERNEL}
+
+
+MOST_LINES, MOST_IMPORTED = 150, 12
+LARGE_VERBS = {"cat", "doctor", "dump-log", "lookup", "ls", "serve", "set-aside", "sql", "stats", "verify"}
+"""Those whose module is still more than options, one call of the engine, rows and an exit code."""
+
+
+def module_of(verb: str) -> Path:
+    name = verb.replace("-", "_")
+    alone = PACKAGE / "commands" / f"{name}.py"
+    return alone if alone.exists() else PACKAGE / "commands" / name / "command.py"
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of the package that a module imports, inside of functions, too."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name for name in names if name.startswith("kafkatool.")}
+
+
+def test_a_verb_is_options_one_call_rows_and_an_exit_code() -> None:
+    large = {
+        verb
+        for verb in COMMANDS
+        if len(module_of(verb).read_text().splitlines()) > MOST_LINES
+        or len(imported_modules(module_of(verb))) > MOST_IMPORTED
+    }
+    assert large == LARGE_VERBS
+
+
+def test_nothing_below_the_commands_is_given_somebody_to_talk_to() -> None:
+    """A run yields what there is to say; how far it has come is all that it may tell by a call."""
+    told = {"say", "warn", "fail", "note", "talk", "speak"}
+    found = {
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for path in (PACKAGE / "engine").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and told & {one.arg for one in [*node.args.args, *node.args.kwonlyargs]}
+    }
+    assert found == set()

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from kafkatool.engine.batches.damage import Damage, Severity
-from kafkatool.engine.batches.partition_walk import WalkListener
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.records.subject import Subject
 from kafkatool.errors import KafkatoolError, UsageError
 
@@ -51,7 +51,7 @@ class NamedSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPlan(WalkListener):
+class ReadPlan:
     """Which partitions are read, from where to where, and what happens at damage."""
 
     subjects: tuple[NamedSubject, ...]
@@ -67,11 +67,12 @@ class ReadPlan(WalkListener):
             raise DamagedLog(path, damage)
         log.warning("%s: byte %d: %s: %s", path, damage.position, damage.kind, damage.message)
 
-    def say(self, message: str) -> None:
-        log.info("%s", message)
-
-    def warn(self, message: str) -> None:
-        log.warning("%s", message)
+    def say(self, found: Note | Caution | Failure) -> None:
+        """Log what a stream says of its logs; raise KafkatoolError as `fail` does."""
+        if isinstance(found, Failure):
+            self.fail(found.message)
+        else:
+            log.log(logging.INFO if isinstance(found, Note) else logging.WARNING, "%s", found.message)
 
     def fail(self, message: str) -> None:
         """Pass over something that cannot be read, or raise KafkatoolError."""

@@ -12,6 +12,7 @@ import numpy as np
 from kafkatool.engine.batches.range_columns import records_in
 from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import RecordPiece, RecordStream, UnreadPiece, records_of
 from kafkatool.engine.records.visibility import VisibilityRule
@@ -83,9 +84,9 @@ class RecordQuery:
         """Pieces with the rows of them that are meant; each good only until the next is asked for."""
         plan, unknown = self.plan, 0
         for named in plan.subjects:
-            stream = RecordStream(named.subject, plan.guest, wanted=plan.wanted, listener=plan)
+            stream = RecordStream(named.subject, plan.guest, wanted=plan.wanted)
             for piece in stream.pieces():
-                if isinstance(piece, UnreadPiece):
+                if not isinstance(piece, RecordPiece):
                     self._met(piece)
                     continue
                 takes = records_in(plan.wanted, piece.columns.offset, piece.columns.timestamp_ms)
@@ -97,7 +98,10 @@ class RecordQuery:
         if unknown:
             plan.fail(f"{unknown} records are left out: damage may hold the end of their transactions")
 
-    def _met(self, bad: UnreadPiece) -> None:
+    def _met(self, bad: UnreadPiece | Note | Caution | Failure) -> None:
+        if not isinstance(bad, UnreadPiece):
+            self.plan.say(bad)
+            return
         damage = bad.damage
         if damage is None:
             assert bad.batch is not None

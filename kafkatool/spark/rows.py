@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.column_walk import walk_batches
 from kafkatool.engine.batches.damage import Damage, FindingClass, Severity
-from kafkatool.engine.batches.partition_walk import SegmentLog, WalkListener
+from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.segment_walk import SegmentWalk
 from kafkatool.engine.directory.log_dir import Partition, read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.object_storage import exists
 from kafkatool.engine.files.source import Guest, open_source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.jobs.survey import Split, Task, survey
 from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.records.arrow_batches import batch_arrays, damage_arrays
@@ -30,7 +31,7 @@ from kafkatool.engine.records.arrow_rows import (
     known,
     timestamp_types,
 )
-from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, StreamItem, UnreadPiece
 from kafkatool.engine.records.subject import ReadLimits, Subject, logs_of
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.engine.stats.walk import LogStats, StatsJob
@@ -170,9 +171,15 @@ class RowReader:
     # --- records ------------------------------------------------------------------------------------------
 
     def _records(self, stretch: LogStretch) -> Iterator[tuple[dict[str, Any], int]]:
-        told = _ToldOfLog(stretch.path)
+        said: list[str] = []
+        failed: list[str] = []
         hidden = 0
-        for piece in self._pieces(stretch, told):
+        for piece in self._pieces(stretch):
+            if isinstance(piece, Note | Caution | Failure):
+                # That a disk fails is seen in the batches that it does not give.
+                said += [piece.message] if isinstance(piece, Note) else []
+                failed += [piece.message] if isinstance(piece, Failure) else []
+                continue
             if isinstance(piece, UnreadPiece):
                 yield from self._damaged(stretch, _damage_of(piece, stretch))
                 continue
@@ -182,29 +189,32 @@ class RowReader:
             if not self.only_damage:
                 yield self._record_arrays(piece, rows), len(rows)
         if hidden and not self.show_all:
-            told.failed.append(
-                f"{hidden} records are hidden, as damage may hold the end of their transactions"
-            )
-        for message in told.failed:
+            failed.append(f"{hidden} records are hidden, as damage may hold the end of their transactions")
+        for message in failed:
             yield from self._damaged(stretch, _unreadable(stretch, message))
-        for message in told.said:
+        for message in said:
             note(message)
-        if told.said:
+        if said:
             self._can_read(stretch)
 
-    def _pieces(self, stretch: LogStretch, told: _ToldOfLog) -> Iterator[RecordPiece | UnreadPiece]:
-        """Yield the pieces in a stretch."""
+    def _pieces(self, stretch: LogStretch) -> Iterator[StreamItem]:
+        """Yield the pieces in a stretch, and what is to be said of its log."""
         log = SegmentLog(stretch.segment, stretch.path)
         try:
             subject = _subject(stretch)
             if log not in logs_of(subject.named):
-                told.said.append(f"{log.path}: deleted since its directory was listed")
+                yield Note(f"{log.path}: deleted since its directory was listed")
                 return
-            stream = RecordStream(subject, self.guest, start=Start(log, stretch.start), listener=told)
+            stream = RecordStream(subject, self.guest, start=Start(log, stretch.start))
         except (FileNotFoundError, KafkatoolError) as error:
-            told.failed.append(str(error))
+            yield Failure(str(error))
             return
         for piece in stream.pieces():
+            if isinstance(piece, Note | Caution | Failure):
+                # A walk reaches the next log before it is stopped.
+                if piece.message.startswith(f"{log.path}:"):
+                    yield piece
+                continue
             if isinstance(piece, UnreadPiece):
                 if piece.log != log or _position(piece) >= stretch.end:
                     return
@@ -240,23 +250,6 @@ def _position(bad: UnreadPiece) -> int:
     found = bad.damage or bad.batch
     assert found is not None
     return found.position
-
-
-@dataclass(slots=True)
-class _ToldOfLog(WalkListener):
-    """Keep messages about one log: a walk reaches the next before it is stopped."""
-
-    path: str
-    said: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-
-    def say(self, message: str) -> None:
-        if message.startswith(f"{self.path}:"):
-            self.said.append(message)
-
-    def fail(self, message: str) -> None:
-        if message.startswith(f"{self.path}:"):
-            self.failed.append(message)
 
 
 def _damage_of(bad: UnreadPiece, stretch: LogStretch) -> Damage:

@@ -9,7 +9,7 @@ from pathlib import Path
 from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import directory_target
 from kafkatool.engine.records.fates import TransactionFate
-from kafkatool.engine.records.stream import RecordStream, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream
 from kafkatool.engine.records.subject import Subject, subjects_of
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, NewRecord
@@ -104,7 +104,7 @@ def judged(stream: RecordStream) -> dict[int, tuple[str, str]]:
     """Offset -> the rule that hides it, and the fate of its transaction."""
     found: dict[int, tuple[str, str]] = {}
     for piece in stream.pieces():
-        if isinstance(piece, UnreadPiece):
+        if not isinstance(piece, RecordPiece):
             continue
         for row, offset in enumerate(piece.columns.offset.tolist()):
             rule = VisibilityRule(int(piece.judged.rule[row])).label

@@ -269,6 +269,7 @@ def _groups(
     listed: list[str], where: PathOptions, request: DumpRequest, outcome: RunOutcome
 ) -> Iterator[list[str]]:
     """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
+    from kafkatool.commands.screen.told import told
     from kafkatool.engine.directory.log_groups import log_groups
     from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.directory.targets import FileTarget
@@ -278,16 +279,11 @@ def _groups(
     if listed and not where.paths and where.files_from is None:
         return
 
-    def fail(problem: str) -> None:
-        request.talk.warn(problem)
-        outcome.failed = True
-
     expansion = where.expand(allow_stdin=True)
     for target in expansion.targets:
         if isinstance(target, FileTarget) and target.read_as is not None:
             request.read_as[target.path] = target.read_as.kind
-    for problem in expansion.problems:
-        fail(problem)
+    outcome.fail(request.talk, expansion.problems)
     outcome.named.update(target.path for target in expansion.targets)
     selection = Selection(expansion.targets, request.classic.guest)
-    yield from log_groups(selection, request.chosen.wanted, fail)
+    yield from told(log_groups(selection, request.chosen.wanted), request.talk, outcome)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kafkatool.commands.export.writers import ExportWriter, Opener
 from kafkatool.commands.records.reading import RecordReading
 from kafkatool.commands.records.rounds import Rounds
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.batches.damage import Severity, SeverityMet
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.whole_files import Replacement, make_directories, remove_leftovers
+from kafkatool.engine.jobs.events import Failure, Said
 from kafkatool.engine.records.export_output import MANIFEST, ExportDone, ExportOrigin, Manifest
-from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, StreamItem
 from kafkatool.engine.records.subject import Subject, is_inside, logs_of
 from kafkatool.engine.records.visibility import PASSING
 from kafkatool.errors import KafkatoolError, Refused, UsageError
@@ -24,6 +25,9 @@ from kafkatool.format import kinds
 
 _OF_SEGMENTS = r"\d{20}\.\w+"
 _OF_A_LOG_DIR = (kinds.META_PROPERTIES, kinds.RECOVERY_POINTS, kinds.HIGH_WATERMARKS, kinds.LOG_STARTS)
+
+
+SegmentEvent = Said | SeverityMet | ExportDone
 
 
 @dataclass(slots=True)
@@ -70,9 +74,8 @@ class Export:
                     continue
                 # What was skipped may hold the beginning of something open.
                 stream = stream or self.reading.stream(subject, start=Start(log, 0), advance=self.advance)
-                done = self.write_segment(stream, log, os.path.join(directory, name), origin)
-                if done is not None:
-                    manifest.put(name, done)
+                path = os.path.join(directory, name)
+                self.take(self.write_segment(stream, log, path, origin), manifest, name)
 
     def origin(self, log: SegmentLog, subject: Subject) -> ExportOrigin | None:
         try:
@@ -96,35 +99,42 @@ class Export:
 
     def write_segment(
         self, stream: RecordStream, log: SegmentLog, path: str, origin: ExportOrigin
-    ) -> ExportDone | None:
-        """Write one file; None where the log cannot be opened: no file must look as if it had been."""
+    ) -> Iterator[SegmentEvent]:
+        """Write one file; none where the log cannot be opened: it would look as if it had been."""
         reading = self.reading
-        failures = len(reading.failures)
         rows, passing = reading.shown, self._passing()
-        before, reading.outcome.worst = reading.outcome.worst, None
+        met: list[Severity] = []
+        could_be_read = True
         with Replacement(self.files, path) as sink:
             writer = self.open_writer(sink)
-            self._write(stream.pieces_of(log), writer)
-            could_be_read = len(reading.failures) == failures
+            for event in self._write(stream.pieces_of(log), writer):
+                could_be_read = could_be_read and not isinstance(event, Failure)
+                met += [event.severity] if isinstance(event, SeverityMet) else []
+                yield event
             if could_be_read:
                 self._finish(writer, sink)
         if log.path in reading.mends:
-            reading.outcome.met_severity(Severity.DEGRADED)
-        worst = reading.outcome.worst
-        if before is not None:
-            reading.outcome.met_severity(before)
-        if not could_be_read:
-            return None
-        label = None if worst is None else worst.label
-        return ExportDone(origin, reading.shown - rows, self._passing() == passing, label)
+            met.append(Severity.DEGRADED)
+            yield SeverityMet(Severity.DEGRADED)
+        if could_be_read:
+            label = max(met).label if met else None
+            yield ExportDone(origin, reading.shown - rows, self._passing() == passing, label)
+
+    def take(self, events: Iterable[SegmentEvent], manifest: Manifest, name: str) -> None:
+        """Say what is said of a segment, and remember that it is done."""
+        for event in events:
+            if isinstance(event, ExportDone):
+                manifest.put(name, event)
+            else:
+                self.reading.say(event)
 
     def _passing(self) -> int:
         return sum(self.reading.hidden.counts[rule] for rule in PASSING)
 
-    def _write(self, pieces: Iterator[RecordPiece | UnreadPiece], writer: ExportWriter) -> None:
+    def _write(self, pieces: Iterator[StreamItem], writer: ExportWriter) -> Iterator[Said | SeverityMet]:
         for found in pieces:
-            if isinstance(found, UnreadPiece):
-                self.reading.met(found)
+            if not isinstance(found, RecordPiece):
+                yield from self.reading.told_of(found)
                 continue
             rows = self.reading.rows(found)
             if len(rows):

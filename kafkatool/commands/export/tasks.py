@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafkatool.commands.export.runs import Export, refuse_same_names
+from kafkatool.commands.export.runs import Export, SegmentEvent, refuse_same_names
 from kafkatool.commands.export.writers import opener
 from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.records.reading import RecordReading
 from kafkatool.commands.records.visible_options import ExportFormat
-from kafkatool.commands.screen.recorded_talk import RecordedTalk
+from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import BytesFormat
-from kafkatool.engine.batches.damage import Severity
 from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.files.disk import Disk
 from kafkatool.engine.files.source import Guest
@@ -87,45 +86,32 @@ class SegmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class SegmentAnswer:
-    """`done` is None where the log could not be read."""
+    """What came of one segment."""
 
-    done: ExportDone | None
-    talk: RecordedTalk
+    events: list[SegmentEvent]
     hidden: Hidden
-    worst: Severity | None
-    failed: bool
-    failures: set[str]
     redacted: int
     mends: dict[str, set[str]]
 
 
 def export_segment(ask: SegmentRequest) -> SegmentAnswer:
     """One segment into one file, wherever this runs."""
-    how, talk = ask.how, RecordedTalk()
+    how = ask.how
     reading = RecordReading(
         how.chosen,
         how.show_all,
         how.max_batch_size,
         how.high_watermark,
         how.guest,
-        talk,
+        Talk(),  # what is said is sent back
         says_mends=False,  # others look at the same log
     )
     writers = opener(how.fmt, how.topics, how.bytes_as, reading, is_csv_safe=how.is_csv_safe)
     export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
     # Other segments were not read before it: what is open there is looked up.
     stream = reading.stream(ask.subject, start=Start(ask.log, 0))
-    done = export.write_segment(stream, ask.log, ask.path, ask.origin)
-    return SegmentAnswer(
-        done,
-        talk,
-        reading.hidden,
-        reading.outcome.worst,
-        reading.outcome.failed,
-        reading.failures,
-        reading.redacted,
-        reading.mends,
-    )
+    events = list(export.write_segment(stream, ask.log, ask.path, ask.origin))
+    return SegmentAnswer(events, reading.hidden, reading.redacted, reading.mends)
 
 
 def export_on(
@@ -135,22 +121,17 @@ def export_on(
     refuse_same_names(subjects)
     manifest = export.open_manifest(directory)
     for ask, answer in in_order(pool, export_segment, _asks(export, how, subjects, directory, manifest)):
-        found = answer.result()
-        reading = export.reading
-        found.talk.say_to(reading.talk)
+        found, reading = answer.result(), export.reading
+        export.take(found.events, manifest, ask.name)
         for path, messages in found.mends.items():
             for message in sorted(messages):
                 reading.mended(path, message)
         reading.hidden.counts.update(found.hidden.counts)
-        reading.failures |= found.failures
-        reading.outcome.failed |= found.failed
-        if found.worst is not None:
-            reading.outcome.met_severity(found.worst)
-        if found.done is not None:
-            reading.shown += found.done.rows
-            export.tally.files += 1
-            manifest.put(ask.name, found.done)
         reading.redacted += found.redacted
+        for done in found.events:
+            if isinstance(done, ExportDone):
+                reading.shown += done.rows
+                export.tally.files += 1
         export.advance(ask.origin.size)
 
 

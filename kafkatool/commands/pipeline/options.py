@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,8 @@ import typer
 
 from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
 from kafkatool.commands.line.recheck_options import RecheckOptions
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.audit import RUN_COLUMNS, RUNS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.errors import ExitCode
@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from kafkatool.commands.line.options import CommonOptions
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
-    from kafkatool.engine.cluster.effective_settings import Sources
-    from kafkatool.engine.directory.selection import Home, Selection
-    from kafkatool.engine.files.source import Guest
-
-RUN_COLUMNS = (
-    Column("roots", "ROOTS", Look.number),
-    Column("partitions", "PARTITIONS", Look.number),
-    Column("segments", "SEGMENTS", Look.number),
-    Column("segments_read", "READ", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("batches", "BATCHES", Look.number),
-    Column("records", "RECORDS", Look.number),
-    Column("findings", "FINDINGS", Look.number),
-    Column("worst", "WORST"),
-    Column("run", "RUN"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +63,23 @@ class AuditOptions(RecheckOptions):
         from time import time_ns
 
         from kafkatool.commands.line.arguments import parse_time
+        from kafkatool.commands.line.broker_options import BrokerOptions
         from kafkatool.engine.audit.run import PipelineRun, RunRequest
         from kafkatool.engine.verify.verification import VerifyRequest
 
         clock = time_ns() // 1_000_000
+        broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
         guest = common.guest()
         request = RunRequest(
             tuple(paths),
             out,
             clock if self.now is None else parse_time(self.now, clock),
             VerifyRequest(deep=self.deep, guest=guest),
-            self._sources_of(paths, guest),
+            broker.settings(paths, self.settings),
             self.recheck(clock),
             self.keep,
         )
         return PipelineRun(request)
-
-    def _sources_of(self, paths: list[str], guest: Guest) -> Callable[[Home, Selection], Sources]:
-        from kafkatool.commands.line.broker_options import BrokerOptions
-
-        broker = BrokerOptions(config=self.config, kafka_version=self.kafka_version)
-        settings = broker.settings(paths, self.settings)
-        return lambda home, found: settings.sources(home, found, guest)
 
 
 def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:
@@ -117,23 +96,6 @@ def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, r
 
 
 def run_row(summary: RunSummary) -> Row:
-    from kafkatool.engine.batches.damage import Severity
-
-    worst = summary.worst
-    return {
-        "kind": "audit",
-        "run": summary.directory,
-        "roots": summary.roots,
-        "partitions": summary.partitions,
-        "segments": summary.segments,
-        "segments_read": summary.segments_read,
-        "segments_rechecked": summary.segments_rechecked,
-        "size": summary.size,
-        "size_read": summary.size_read,
-        "batches": summary.batches,
-        "records": summary.records,
-        "findings": sum(count for severity, count in summary.findings.items() if severity),
-        **{severity.label: summary.findings[severity] for severity in reversed(Severity)},
-        "worst": None if worst is None else worst.label,
-        "failures": summary.failures,
-    }
+    more = sum(count for severity, count in summary.findings.items() if severity)
+    counts = {severity.label: count for severity, count in summary.findings.items()}
+    return RUNS.row(summary, **counts, findings=more)

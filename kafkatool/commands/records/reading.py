@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -16,9 +16,9 @@ from kafkatool.commands.line.record_filters import RecordFilter
 from kafkatool.commands.rows.batches import LogPlace, damage_sentence, record_row
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.talk import Talk
-from kafkatool.engine.batches.damage import Severity
+from kafkatool.commands.screen.told import say
+from kafkatool.engine.batches.damage import Severity, SeverityMet
 from kafkatool.engine.batches.mending import Mender
-from kafkatool.engine.batches.partition_walk import WalkListener
 from kafkatool.engine.batches.range_columns import records_in
 from kafkatool.engine.batches.records import bad_records
 from kafkatool.engine.batches.scan import Batch
@@ -26,6 +26,7 @@ from kafkatool.engine.directory.named_file import SEGMENT_FILES
 from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.stdin_log import STDIN
+from kafkatool.engine.jobs.events import Caution, Detail, Failure, Note, Said
 from kafkatool.engine.records.fates import TransactionFate
 from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.engine.records.subject import Subject, subjects_of
@@ -119,7 +120,7 @@ class RecordReading:
             follows=follows,
             waits=follows and not self.show_all,
             max_batch_size=self.max_batch_size,
-            listener=_ReadingListener(self, advance),
+            advance=advance,
         )
 
     def fail(self, problem: str) -> None:
@@ -175,20 +176,26 @@ class RecordReading:
         ]
         return np.array(found, dtype=np.int64)
 
-    def met(self, bad: UnreadPiece) -> None:
-        """Say what is damaged; the walk goes on."""
-        place = self.place(bad.log.path)
-        if bad.damage is not None:
-            damage = bad.damage
+    def told_of(self, found: UnreadPiece | Note | Caution | Failure) -> Iterator[Said | SeverityMet]:
+        """What there is to say of what is no piece; the walk goes on."""
+        if not isinstance(found, UnreadPiece):
+            yield found
+            return
+        damage = found.damage
+        if damage is None:
+            assert found.batch is not None
+            assert found.error is not None
+            damage = bad_records(found.batch, found.error)
+        yield SeverityMet(damage.severity)
+        sentence = damage_sentence(self.place(found.log.path), damage)
+        yield Detail(sentence) if damage.severity is Severity.NOTE else Caution(sentence)
+
+    def say(self, event: Said | SeverityMet) -> None:
+        """Say one thing; what cannot be read is said once."""
+        if isinstance(event, Failure):
+            self.fail(event.message)
         else:
-            assert bad.batch is not None
-            assert bad.error is not None
-            damage = bad_records(bad.batch, bad.error)
-        self.outcome.met(damage)
-        if damage.severity is Severity.NOTE:
-            self.talk.detail(damage_sentence(place, damage))
-        else:
-            self.talk.warn(damage_sentence(place, damage))
+            say(event, self.talk, self.outcome)
 
     def mended(self, path: str, message: str) -> None:
         """Say that a flipped bit was found in a log; once, though several may look at it."""
@@ -250,24 +257,3 @@ def _some(names: Sequence[str]) -> str:
 def log_bytes(subjects: Iterable[Subject]) -> int:
     """What there is to read, for a progress bar."""
     return sum(subject.named.log_bytes for subject in subjects)
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadingListener(WalkListener):
-    """Says what happens on the way of a reading."""
-
-    reading: RecordReading
-    progress: Callable[[int], None] | None
-
-    def say(self, message: str) -> None:
-        self.reading.talk.note(message)
-
-    def warn(self, message: str) -> None:
-        self.reading.talk.warn(message)
-
-    def fail(self, message: str) -> None:
-        self.reading.fail(message)
-
-    def advance(self, size: int) -> None:
-        if self.progress is not None:
-            self.progress(size)

@@ -11,7 +11,7 @@ from kafkatool.engine.batches.partition_walk import SegmentLog
 from kafkatool.engine.batches.scan import Batch
 from kafkatool.engine.batches.tail import find_tail
 from kafkatool.engine.files.source import Source, open_source
-from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start
 from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.errors import KafkatoolError
 
@@ -76,8 +76,9 @@ class Rounds:
         if self._is_spent:
             return
         for found in stream.pieces():
-            if isinstance(found, UnreadPiece):
-                self.reading.met(found)
+            if not isinstance(found, RecordPiece):
+                for event in self.reading.told_of(found):
+                    self.reading.say(event)
                 continue
             rows = self.reading.rows(found)
             skip = min(len(rows), self._skip.get(stream, 0))

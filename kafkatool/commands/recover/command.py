@@ -20,7 +20,6 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import Format
 from kafkatool.errors import UsageError
 
@@ -98,7 +97,5 @@ def recover(
     telling = RecoveryTelling(run, talk, outcome, fmt, raw)
     with workers(jobs, most_workers(found.homes)) as pool:
         for home in found.homes:
-            with talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
-                [started] = told(run.start(home, pool, advance), talk, outcome)
-            telling.tell(started)
+            telling.tell(home, pool)
     raise typer.Exit(outcome.exit_code(least))

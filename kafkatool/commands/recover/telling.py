@@ -15,13 +15,14 @@ from kafkatool.commands.screen.values import Format, Row, iso_time
 from kafkatool.engine.advice.table import Advice
 from kafkatool.engine.batches.row_fields import REPLICAS, values
 from kafkatool.engine.cluster.view import Replicas
+from kafkatool.engine.directory.selection import Home
+from kafkatool.engine.jobs.worker_pool import Workers
 from kafkatool.engine.recover.assignment import PartitionFate
 from kafkatool.engine.recover.run import (
     BetterElsewhere,
     PartitionRecovered,
     PartitionSalvaged,
     RecoveryRun,
-    StartedDirectory,
     StartEnds,
 )
 
@@ -45,8 +46,11 @@ class RecoveryTelling:
     fmt: Format
     raw: bool
 
-    def tell(self, found: StartedDirectory) -> None:
+    def tell(self, home: Home, pool: Workers) -> None:
         """Show what a start makes of one directory, and do the same if that is wanted."""
+        size = sum(named.log_bytes for named in home.partitions)
+        with self.talk.progress("reading", size) as advance:
+            [found] = told(self.run.start(home, pool, advance), self.talk, self.outcome)
         with rows(self.fmt, EVENT_COLUMNS, raw=self.raw) as out:
             for event in told(self.run.outcome(found), self.talk, self.outcome):
                 self._write(event, out)

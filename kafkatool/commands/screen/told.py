@@ -9,10 +9,10 @@ from typing import TypeVar
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.engine.batches.damage import SeverityMet
-from kafkatool.engine.jobs.events import Caution, Failure, Note
+from kafkatool.engine.jobs.events import Caution, Detail, Failure, Note, Said
 
 _Other = TypeVar("_Other")
-Run = Generator[Note | Caution | Failure | SeverityMet | _Other, None, None]
+Run = Generator[Said | SeverityMet | _Other, None, None]
 
 
 def told(run: Run[_Other], talk: Talk, outcome: RunOutcome) -> Iterator[_Other]:
@@ -22,14 +22,22 @@ def told(run: Run[_Other], talk: Talk, outcome: RunOutcome) -> Iterator[_Other]:
     """
     with closing(run):
         for event in run:
-            match event:
-                case Note(message):
-                    talk.note(message)
-                case Caution(message):
-                    talk.warn(message)
-                case Failure(message):
-                    outcome.fail(talk, [message])
-                case SeverityMet(severity):
-                    outcome.met_severity(severity)
-                case _:
-                    yield event
+            if isinstance(event, Said | SeverityMet):
+                say(event, talk, outcome)
+            else:
+                yield event
+
+
+def say(event: Said | SeverityMet, talk: Talk, outcome: RunOutcome) -> None:
+    """Say one thing, and keep what it means for how the run ends."""
+    match event:
+        case Detail(message):
+            talk.detail(message)
+        case Note(message):
+            talk.note(message)
+        case Caution(message):
+            talk.warn(message)
+        case Failure(message):
+            outcome.fail(talk, [message])
+        case SeverityMet(severity):
+            outcome.met_severity(severity)

@@ -15,13 +15,14 @@ from kafkatool.engine.audit.sums import Sums
 from kafkatool.engine.batches.row_fields import DAMAGE, values
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import EpochOffsets, RemoteCopies
+from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import Partition, PartitionState, Segment
 from kafkatool.engine.directory.roots import Root
-from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
+from kafkatool.engine.directory.selection import Home, NamedPartition
 from kafkatool.engine.files.disk import Files
 from kafkatool.engine.files.source import Guest
 from kafkatool.engine.files.whole_files import make_directories
@@ -40,7 +41,6 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import TopicPartition
 
 _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.DELETED)
-SourcesOf = Callable[[Home, Selection], Sources]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AuditRequest:
     staging: str
     now_ms: int
     verify: VerifyRequest
-    sources_of: SourcesOf
+    settings: SettingsRequest
     recheck: Recheck
     files: Files
     memory: int = 256 << 20
@@ -152,7 +152,7 @@ class Audit:
         copies = RemoteCopies([home.log_dir for home in found.homes], [], self.request.verify.guest)
         copied: dict[str, EpochOffsets | None] = {}
         for home in found.homes:
-            sources = self.request.sources_of(home, found)
+            sources = self.request.settings.sources(home, found, self.request.verify.guest)
             checkpoints = {
                 (one.topic, one.partition): one.offset
                 for one in read_checkpoint(home.path, self.request.verify.guest)

@@ -9,8 +9,9 @@ from typing import Any
 from kafkatool import __version__
 from kafkatool.engine.audit.kept_partition import Unit
 from kafkatool.engine.audit.lake import AuditRun, NewRun, is_lake, locked, read_run, refuse_inside
-from kafkatool.engine.audit.root import Audit, AuditRequest, SourcesOf
+from kafkatool.engine.audit.root import Audit, AuditRequest
 from kafkatool.engine.batches.damage import Severity
+from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.directory.roots import Root, read_roots, split_label
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.jobs.worker_pool import Workers
@@ -27,7 +28,7 @@ class RunRequest:
     out: str
     now_ms: int
     verify: VerifyRequest
-    sources_of: SourcesOf
+    settings: SettingsRequest
     recheck: Recheck
     keep: int = 2
     files: Files = field(default_factory=Disk)
@@ -100,7 +101,7 @@ class PipelineRun:
         earlier = {} if before is None else dict.fromkeys(known, before.directory)
         units = self._taken_over(earlier)
         how = AuditRequest(
-            new.staging, request.now_ms, request.verify, request.sources_of, request.recheck, request.files
+            new.staging, request.now_ms, request.verify, request.settings, request.recheck, request.files
         )
         for root in self.roots:
             audit = Audit(root, how, known.get(root.label, {}))

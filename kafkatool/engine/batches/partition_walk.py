@@ -15,6 +15,7 @@ from kafkatool.engine.batches.in_flight import in_flight
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun, scan_runs
 from kafkatool.engine.batches.seek import EVERYWHERE, Range, seek
 from kafkatool.engine.files.source import Guest, Source, open_source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import HEADER_SIZE
 
@@ -32,36 +33,12 @@ class Walked(NamedTuple):
     log: SegmentLog
     source: Source
     item: BatchRun | Batch | Damage
-
-
-class Unopened(NamedTuple):
-    """A log that is there and cannot be opened."""
-
-    log: SegmentLog
-    message: str
+    size: int = 0
+    """Bytes since the one before."""
 
 
 Listing = Callable[[], Sequence[SegmentLog]]
 """The logs that there are now, by base offset."""
-
-
-class WalkListener:
-    """Who learns what happens on the way; this one needs not to know, as where a walk only looks ahead."""
-
-    def say(self, message: str) -> None:
-        """Learn that a log was changed by somebody else."""
-
-    def warn(self, message: str) -> None:
-        """Learn that a disk fails."""
-
-    def fail(self, message: str) -> None:
-        """Learn of every log that cannot be opened, in every round."""
-
-    def advance(self, size: int) -> None:
-        """Learn that so many bytes more were read."""
-
-
-NOBODY = WalkListener()
 
 
 class PartitionWalk:
@@ -75,7 +52,6 @@ class PartitionWalk:
         wanted: Range = EVERYWHERE,
         is_growing: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        listener: WalkListener = NOBODY,
     ) -> None:
         """`is_growing`: an unfinished tail of the last log is looked at again later, and no damage yet."""
         self.logs = logs
@@ -83,7 +59,6 @@ class PartitionWalk:
         self.wanted = wanted
         self.is_growing = is_growing
         self.max_batch_size = max_batch_size
-        self._listener = listener
         self._base = -1
         self._position: int | None = None
         self._zeros: tuple[str, int, int] | None = None
@@ -93,7 +68,7 @@ class PartitionWalk:
         """Go on from here in the next round."""
         self._base, self._position = base_offset, position
 
-    def items(self) -> Iterator[Walked | Unopened]:
+    def items(self) -> Iterator[Walked | Note | Caution | Failure]:
         """What lies between the last place and the end of what is there now."""
         logs = self.logs()
         while True:
@@ -112,36 +87,36 @@ class PartitionWalk:
                 return
             self._base, self._position = logs[at + 1].base_offset, None
 
-    def _log_items(self, log: SegmentLog, is_last: bool) -> Iterator[Walked | Unopened]:
+    def _log_items(self, log: SegmentLog, is_last: bool) -> Iterator[Walked | Note | Caution | Failure]:
         try:
             source = open_source(log.path, self.guest)
         except FileNotFoundError:
-            self._listener.say(f"{log.path}: deleted since its directory was listed")
+            yield Note(f"{log.path}: deleted since its directory was listed")
             return
         except KafkatoolError as error:
-            yield Unopened(log, str(error))
+            yield Failure(str(error))
             return
         with source:
+            size = source.size_hint or 0
+            if self._position is not None and size < self._position:
+                yield Note(f"{log.path}: truncated from {self._position} to {size} bytes")
             start = self._start(log, source)
             self._position = start
             # A preallocated log ends in a gigabyte of zeros, which are not read in every round.
-            place = (log.path, start, source.size_hint or 0)
+            place = (log.path, start, size)
             if place == self._zeros and not any(source.read(start, HEADER_SIZE)):
                 return
             walk = scan_runs(source, start, max_batch_size=self.max_batch_size)
             yield from self._scanned(log, source, self._finished(walk, log, is_last))
             if source.look_again():
-                self._listener.say(f"{log.path}: {source.changed}")
+                yield Note(f"{log.path}: {source.changed}")
             if source.unreadable:
-                self._listener.warn(f"{log.path}: the disk fails: image it before doing anything else")
+                yield Caution(f"{log.path}: the disk fails: image it before doing anything else")
 
     def _start(self, log: SegmentLog, source: Source) -> int:
         if self._position is None:
             return 0 if self.wanted.is_open else seek(source, log.path, self.wanted, self.guest)
-        size = source.size_hint or 0
-        if size < self._position:
-            self._listener.say(f"{log.path}: truncated from {self._position} to {size} bytes")
-        return min(size, self._position)
+        return min(source.size_hint or 0, self._position)
 
     def _finished(
         self, walk: Iterator[BatchRun | Batch | Damage], log: SegmentLog, is_last: bool
@@ -171,9 +146,9 @@ class PartitionWalk:
             if isinstance(item, Damage):
                 item = in_flight(item, source)
             end = end_of(item)
-            self._listener.advance(max(0, end - (self._position or 0)))
-            self._position = max(end, self._position or 0)
-            yield Walked(log, source, item)
+            before = self._position or 0
+            self._position = max(end, before)
+            yield Walked(log, source, item, self._position - before)
 
     def _is_beyond(self, item: BatchRun | Batch) -> bool:
         """Whether this and all that follows lies behind what is wanted."""

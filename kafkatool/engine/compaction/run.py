@@ -119,7 +119,7 @@ def _refuse_guesses(task: PartitionCompaction) -> None:
         raise Refused(f"{name}: the high watermark is not known: say --high-watermark N")
 
 
-def _clean_elsewhere(task: PartitionCompaction) -> list[PartitionEvent] | Parting:
+def clean_partition(task: PartitionCompaction) -> list[PartitionEvent] | Parting:
     """What came of it, or which keys do not fit where this runs."""
     try:
         return list(task.run())
@@ -130,13 +130,13 @@ def _clean_elsewhere(task: PartitionCompaction) -> list[PartitionEvent] | Partin
 def _clean_on(pool: Workers, task: PartitionCompaction) -> Steps[list[PartitionEvent]]:
     """One task while its keys fit; else one for each part of them, and one that has these for a map."""
     task = replace(task, room=replace(task.room, workers=None))
-    [found] = yield from results([pool.submit(_clean_elsewhere, task)])
+    [found] = yield from results([pool.submit(clean_partition, task)])
     if not isinstance(found, Parting):
         return found
     try:
         room = replace(task.room, in_parts=(yield from found.steps(pool)))
     except (FileNotFoundError, KafkatoolError):
         room = replace(task.room, workers=Workers())  # alone it meets the same, and says where
-    [found] = yield from results([pool.submit(_clean_elsewhere, replace(task, room=room))])
+    [found] = yield from results([pool.submit(clean_partition, replace(task, room=room))])
     assert not isinstance(found, Parting)
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.directory.log_dir import ListingProblem
 from kafkatool.engine.directory.selection import Selection
 from kafkatool.engine.directory.targets import FileTarget
+from kafkatool.engine.jobs.events import Failure
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of
 from kafkatool.format.names import FileState
@@ -17,12 +18,12 @@ from kafkatool.format.names import FileState
 _LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
-def log_groups(selection: Selection, wanted: Range, fail: Callable[[str], None]) -> Iterator[list[str]]:
+def log_groups(selection: Selection, wanted: Range) -> Generator[list[str] | Failure, None, None]:
     """The files that were named, a list for every partition; a file stands for itself.
 
     A directory stands for its logs and metadata snapshots, in every state (`.deleted`, `.swap` …).
-    Segments that lie outside the wanted offsets by their names are left out. A partition that cannot be
-    listed is told to `fail`, and the others follow.
+    Segments that lie outside the wanted offsets by their names are left out. A failure stands for
+    what cannot be listed, and the others follow.
     """
     for target in selection.targets:
         problems: list[ListingProblem] = []
@@ -30,18 +31,18 @@ def log_groups(selection: Selection, wanted: Range, fail: Callable[[str], None])
             yield [target.path]
         for place in selection.places_of(target, problems, by_name=True):
             inside = [one for one in problems if one.path.startswith(os.path.join(place.partition.path, ""))]
-            _tell((one for one in problems if one not in inside), fail)
+            yield from _failures(one for one in problems if one not in inside)
             # What cannot be asked for its size fails where it is read.
             paths = [*(one.path for one in place.partition.files), *(one.path for one in inside)]
             yield _logs_among(paths, wanted)
             problems.clear()
-        _tell(problems, fail)
+        yield from _failures(problems)
 
 
-def _tell(problems: Iterable[ListingProblem], fail: Callable[[str], None]) -> None:
+def _failures(problems: Iterable[ListingProblem]) -> Iterator[Failure]:
     for one in problems:
         if not one.vanished:  # deleted since its parent was listed
-            fail(f"{one.path}: {one.message}")
+            yield Failure(f"{one.path}: {one.message}")
 
 
 def _logs_among(paths: list[str], wanted: Range) -> list[str]:

@@ -16,6 +16,13 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """Good to know for who asks for more."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Caution:
     """Without this the result is not what it seems."""
 
@@ -27,3 +34,6 @@ class Failure:
     """Something could not be read or done; the rest goes on."""
 
     message: str
+
+
+Said = Detail | Note | Caution | Failure

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.batches.indexes import sibling_file
-from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened, Walked
+from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Walked
 from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.engine.files.source import Guest, read_small_file
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.batch import CONTROL_MASK, LOG_OVERHEAD, TRANSACTIONAL_MASK, BatchHeader
 from kafkatool.format.columns import BatchColumns, Column, read_batch_columns
@@ -68,7 +69,7 @@ class Transactions:
     def __init__(self, walk: PartitionWalk, open_before: dict[int, int] | None = None) -> None:
         """`open_before`: producer id -> first offset of what was open where the walk begins."""
         self._walk = walk
-        self._round: Iterator[Walked | Unopened] | None = None
+        self._round: Iterator[Walked | Note | Caution | Failure] | None = None
         self._open = dict(sorted((open_before or {}).items(), key=lambda item: item[1]))
         self._ended = array("q")
         self._as_table: NDArray[np.int64] | None = None
@@ -132,9 +133,9 @@ class Transactions:
             if walked is None:
                 # A walk that was begun for an earlier question knows the log as it was then.
                 self._round, self._is_at_end = None, is_new or self._reached >= offset
-            elif isinstance(walked, Unopened):
+            elif isinstance(walked, Failure):
                 self._has_lost = True
-            else:
+            elif isinstance(walked, Walked):
                 self._take(walked.item)
 
     def _oldest_open(self) -> int:

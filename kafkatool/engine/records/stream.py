@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,19 +11,17 @@ from numpy.typing import NDArray
 
 from kafkatool.engine.batches.damage import Damage
 from kafkatool.engine.batches.partition_walk import (
-    NOBODY,
     Listing,
     PartitionWalk,
     SegmentLog,
-    Unopened,
     Walked,
-    WalkListener,
 )
 from kafkatool.engine.batches.scan import DEFAULT_MAX_BATCH_SIZE, Batch, BatchRun
 from kafkatool.engine.batches.seek import EVERYWHERE, Range
 from kafkatool.engine.directory.log_dir import read_partition
 from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.source import Guest, Source
+from kafkatool.engine.jobs.events import Caution, Failure, Note
 from kafkatool.engine.records.fates import Transactions, open_at
 from kafkatool.engine.records.subject import Subject, logs_of
 from kafkatool.engine.records.visibility import PASSING, JudgedRecords, Visibility
@@ -60,6 +58,10 @@ class UnreadPiece(NamedTuple):
     error: FormatError | None = None
 
 
+StreamItem = RecordPiece | UnreadPiece | Note | Caution | Failure
+"""What a stream holds, and what is to be said of its logs: in every round, of each that cannot be opened."""
+
+
 class RecordStream:
     """Everything that one partition holds, judged; with `follows`, round by round as it grows."""
 
@@ -73,7 +75,7 @@ class RecordStream:
         follows: bool = False,
         waits: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
-        listener: WalkListener = NOBODY,
+        advance: Callable[[int], None] | None = None,
     ) -> None:
         """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
 
@@ -85,7 +87,7 @@ class RecordStream:
         self._follows = follows
         self._waits = waits
         self._max_batch_size = max_batch_size
-        self._listener = listener
+        self._advance = advance
         self._decoder = RecordDecoder(max_batch_size)
         self._walk = self._new_walk(self._logs)
         if start is not None:
@@ -98,19 +100,21 @@ class RecordStream:
             may_be_behind_open=start is not None or not wanted.is_open or subject.named.bases is not None,
         )
 
-    def pieces(self) -> Iterator[RecordPiece | UnreadPiece]:
+    def pieces(self) -> Iterator[StreamItem]:
         """What there is between the last round's end and the end of the log now."""
         return self._pieces(self._walk)
 
-    def pieces_of(self, log: SegmentLog) -> Iterator[RecordPiece | UnreadPiece]:
+    def pieces_of(self, log: SegmentLog) -> Iterator[StreamItem]:
         """What one log holds; to be asked for in the order of the logs."""
         return self._pieces(self._new_walk(lambda: [log]))
 
-    def _pieces(self, walk: PartitionWalk) -> Iterator[RecordPiece | UnreadPiece]:
+    def _pieces(self, walk: PartitionWalk) -> Iterator[StreamItem]:
         for walked in walk.items():
-            if isinstance(walked, Unopened):
-                self._listener.fail(walked.message)
+            if not isinstance(walked, Walked):
+                yield walked
                 continue
+            if self._advance is not None:
+                self._advance(walked.size)
             for found in self._decoded(walked):
                 if isinstance(found, UnreadPiece):
                     yield found
@@ -141,7 +145,6 @@ class RecordStream:
             wanted=self.wanted,
             is_growing=self._follows,
             max_batch_size=self._max_batch_size,
-            listener=self._listener,
         )
 
     def _logs(self) -> list[SegmentLog]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkatool.engine.advice.table import Advice
-from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Unopened
+from kafkatool.engine.batches.partition_walk import PartitionWalk, SegmentLog, Walked
 from kafkatool.engine.batches.scan import Batch, BatchRun
 from kafkatool.engine.directory.log_dir import Partition, PartitionState
 from kafkatool.engine.files.source import Guest
+from kafkatool.engine.jobs.events import Failure
 from kafkatool.engine.repair.set_aside import Moved
 from kafkatool.errors import KafkatoolError
 
@@ -72,8 +73,10 @@ def _batches(partition: Partition, guest: Guest) -> Iterator[Batch]:
     """Yield the good batches in order. Equal headers mean equal batches: each matches its checksum."""
     logs = [SegmentLog(one.base_offset, one.log.path) for one in partition.live_segments if one.log]
     for walked in PartitionWalk(lambda: logs, guest).items():
-        if isinstance(walked, Unopened):
+        if isinstance(walked, Failure):
             raise KafkatoolError(walked.message)
+        if not isinstance(walked, Walked):
+            continue
         if isinstance(walked.item, BatchRun):
             yield from walked.item.batches()
         elif isinstance(walked.item, Batch) and walked.item.is_valid:

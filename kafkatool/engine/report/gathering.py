@@ -23,17 +23,19 @@ from kafkatool.engine.batches.observers import Observer
 from kafkatool.engine.cache.residents import CachedTail, MappedPartition, Notes, cached_tail, map_partition
 from kafkatool.engine.cluster.effective_settings import Sources
 from kafkatool.engine.cluster.remote_copies import RemoteCopies
+from kafkatool.engine.cluster.settings_request import SettingsRequest
 from kafkatool.engine.compaction.cleaner import Cleaning
 from kafkatool.engine.compaction.key_room import KeyRoom
 from kafkatool.engine.compaction.placing import read_checkpoint
 from kafkatool.engine.compaction.savings import SavingsRequest, key_capacity, savings
 from kafkatool.engine.directory.log_dir import LogDir, Partition, PartitionState, Segment
-from kafkatool.engine.directory.selection import Home, NamedPartition, Selection
+from kafkatool.engine.directory.selection import Home, NamedPartition
 from kafkatool.engine.directory.targets import Target
 from kafkatool.engine.files.object_storage import is_remote
 from kafkatool.engine.jobs.in_order import in_order
 from kafkatool.engine.jobs.sketches import Numbers, no_numbers
 from kafkatool.engine.jobs.worker_pool import Workers
+from kafkatool.engine.records.subject import is_inside
 from kafkatool.engine.report.records_around import Around, records_around
 from kafkatool.engine.report.trouble import DamageMap, Trouble
 from kafkatool.engine.retention.forecast import Forecast, forecast
@@ -44,8 +46,9 @@ from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.engine.verify.finding import Finding
 from kafkatool.engine.verify.log_facts import LogFacts
 from kafkatool.engine.verify.place import CheckedPlace
+from kafkatool.engine.verify.state_file import lies_in_a_log_dir
 from kafkatool.engine.verify.verification import Verification, VerifyRequest
-from kafkatool.errors import KafkatoolError
+from kafkatool.errors import KafkatoolError, Refused
 from kafkatool.format import kinds
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.names import TopicPartition
@@ -63,7 +66,7 @@ class GatheringRequest:
 
     now_ms: int
     verify: VerifyRequest
-    sources_of: Callable[[Home, Selection], Sources]
+    settings: SettingsRequest
     forecast_ms: int
     at_ms: int | None = None
     """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
@@ -149,6 +152,11 @@ class Gathering:
         """Where something is worse than a note, the worst first."""
         found = [one for one in self.troubles if one.severity is not Severity.NOTE]
         return sorted(found, key=lambda one: (-one.severity, -one.total, one.name))
+
+    def refuse_inside(self, path: str) -> None:
+        """Raise Refused for a file in a log directory: a broker may trip over what is not its own."""
+        if lies_in_a_log_dir(path) or any(is_inside(path, one.path) for one in self.all_log_dirs):
+            raise Refused(f"{path}: lies in a log directory; put the report somewhere else")
 
     @property
     def all_log_dirs(self) -> list[LogDir]:
@@ -237,7 +245,7 @@ class Gathering:
         names: dict[str, str] = {}
         self._copies = RemoteCopies([home.log_dir for home in found.homes], [], guest)
         for home in found.homes:
-            sources = self.request.sources_of(home, found)
+            sources = self.request.settings.sources(home, found, guest)
             checkpoints = {
                 (one.topic, one.partition): one.offset for one in read_checkpoint(home.path, guest)
             }

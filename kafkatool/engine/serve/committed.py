@@ -20,7 +20,7 @@ from kafkatool.engine.directory.selection import NamedPartition
 from kafkatool.engine.files.disk import Disk, Files
 from kafkatool.engine.files.source import Guest, read_whole_file
 from kafkatool.engine.files.whole_files import Replacement, remove_leftovers
-from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_of
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, records_of
 from kafkatool.engine.records.subject import ReadLimits, Subject
 from kafkatool.engine.records.visibility import LOG_END, VisibilityRule
 from kafkatool.engine.serve.budget import Account, memory_of
@@ -184,7 +184,7 @@ def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest:
         subject = Subject(named, log_dir.path, ReadLimits(), LOG_END)
         try:
             for piece in RecordStream(subject, guest).pieces():
-                if isinstance(piece, UnreadPiece):
+                if not isinstance(piece, RecordPiece):
                     continue
                 rows = np.flatnonzero(piece.judged.rule == VisibilityRule.SHOWN)
                 for _row, _batch, record in records_of(piece, rows):

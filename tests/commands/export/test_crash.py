@@ -65,7 +65,7 @@ def test_a_power_cut_leaves_one_file_as_it_was_or_the_new_one(
         def work(disk: CrashDisk) -> None:
             export_on(disk, name, partition)
     else:
-        from kafkatool.commands.report.output import opened
+        from kafkatool.commands.report.writing import opened
 
         name, expected = "report.html", b"<p>new</p>"
 

@@ -10,7 +10,7 @@ from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import visible_row
 from kafkatool.commands.rows.batches import LogPlace
 from kafkatool.commands.screen.values import BytesFormat, ndjson
-from kafkatool.engine.records.stream import RecordStream, UnreadPiece, records_of
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, records_of
 from kafkatool.format.batch import NewRecord
 from kafkatool.format.batch_writing import write_batch
 from kafkatool.format.legacy import write_message
@@ -23,7 +23,7 @@ def _compare(directory: Path, how: BytesFormat) -> int:
     count = 0
     quick = RecordLines(how)
     for piece in RecordStream(subject_of(directory), GUEST).pieces():
-        if isinstance(piece, UnreadPiece):
+        if not isinstance(piece, RecordPiece):
             continue
         rows = piece.columns.batch.argsort(kind="stable")
         place = LogPlace.of(piece.log.path, GUEST)

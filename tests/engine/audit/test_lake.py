@@ -33,7 +33,7 @@ def collect(lake: Path, data: Path, files: Files) -> None:
         str(lake),
         NOW_MS,
         VerifyRequest(guest=GUEST),
-        lambda home, found: settings.sources(home, found, GUEST),
+        settings,
         Recheck(NOW_MS, None, 0),
         keep=1,
         files=files,

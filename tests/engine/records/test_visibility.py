@@ -17,7 +17,7 @@ from kafkatool.engine.batches.seek import Range
 from kafkatool.engine.files.source import FileSource
 from kafkatool.engine.log.reading import _Aborted
 from kafkatool.engine.records.arrow_rows import ArrowRows
-from kafkatool.engine.records.stream import RecordStream, Start, UnreadPiece
+from kafkatool.engine.records.stream import RecordPiece, RecordStream, Start, UnreadPiece
 from kafkatool.format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, BatchHeader, NewRecord, read_header
 from kafkatool.format.legacy import write_message
 from kafkatool.format.state.producer_snapshot import ProducerState, write_snapshot
@@ -323,7 +323,7 @@ def test_no_damage_is_an_error_and_none_invents_a_record(
     partition = write_logs(tmp_path_factory.mktemp("log"), {0: bytes(log.data)})
     rows = ArrowRows(["orders"], with_visibility=True)
     for piece_or_bad in stream_of(partition).pieces():
-        if isinstance(piece_or_bad, UnreadPiece):
+        if not isinstance(piece_or_bad, RecordPiece):
             continue
         columns = piece_or_bad.columns
         table = rows.batch(piece_or_bad, np.arange(len(columns)), "orders", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,14 +19,10 @@ from kafkatool.commands.line.options import (
 )
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.screen.outcome import RunOutcome
-from kafkatool.commands.screen.table import Rows, rows
-from kafkatool.commands.screen.talk import Talk
-from kafkatool.commands.screen.told import told
 from kafkatool.commands.screen.values import Format
 
 if TYPE_CHECKING:
-    from kafkatool.engine.files.source import Guest
-    from kafkatool.engine.rebuild.planning import Rebuilt
+    pass
 
 EPILOG = epilog(
     {
@@ -71,7 +66,8 @@ def rebuild_index(
     broker keeps them. A snapshot with a correct checksum is trusted, and producers of later segments are
     counted from it. The log itself is never changed; see recover for that.
     """
-    from kafkatool.commands.rows.plans import STEP_COLUMNS, conclude, now_ms
+    from kafkatool.commands.rebuild_index.telling import RebuildTelling
+    from kafkatool.commands.rows.plans import now_ms
     from kafkatool.engine.cluster.topic_settings import read_numbers
     from kafkatool.engine.directory.selection import Selection, most_workers
     from kafkatool.engine.jobs.worker_pool import workers
@@ -85,33 +81,8 @@ def rebuild_index(
     expansion = where.segment_files()
     found = Selection(expansion.targets, guest)
     outcome.fail(talk, [*expansion.problems, *found.problems])
-    with workers(jobs, most_workers(found.homes)) as pool, rows(fmt, STEP_COLUMNS, raw=raw) as out:
+    telling = RebuildTelling(run, talk, outcome, fmt)
+    with workers(jobs, most_workers(found.homes)) as pool, telling.rows(raw=raw):
         for home in found.homes:
-            with talk.progress("reading", sum(named.log_bytes for named in home.partitions)) as advance:
-                [done] = told(run.rebuild(home, pool, advance), talk, outcome)
-            for part in done.parts:
-                _tell(part, guest, out, talk, fmt)
-                for _path, damage in part.damage:
-                    outcome.met(damage)
-            talk.warn_of_bad_blocks(guest.errors.count)
-            conclude(done.plan, run.how, talk, out, fmt, do_apply=plan.apply)
+            telling.tell(home, pool)
     raise typer.Exit(outcome.exit_code(least))
-
-
-def _tell(part: Rebuilt, guest: Guest, out: Rows, talk: Talk, fmt: Format) -> None:
-    """Show what is not right in one partition, and why some of it cannot be made so."""
-    from kafkatool.commands.rows.batches import LogPlace, damage_row, damage_sentence
-    from kafkatool.commands.rows.plans import step_row, write_row
-
-    for difference in part.differences:
-        counts = (difference.entries, difference.only_there, difference.only_here)
-        write_row(out, step_row(difference.step, difference.size_before, counts), fmt)
-    for path, damage in part.damage:
-        place = LogPlace.of(path, guest)
-        if fmt is Format.ndjson:
-            out.write(damage_row(place, damage))
-        else:
-            talk.warn(damage_sentence(place, damage))
-    if part.damage:
-        directory = os.path.basename(os.path.abspath(part.partition.path))
-        talk.warn(f"{directory}: transactions and snapshots behind the damage are left as they are")

@@ -1,0 +1,1 @@
+"""`kafkatool rebuild-index`."""
