@@ -1,4 +1,4 @@
-"""Every kind of row, in the order of kafkatool-ndjson(5)."""
+"""List every kind of row, in the order of kafkatool-ndjson(5)."""
 
 from __future__ import annotations
 

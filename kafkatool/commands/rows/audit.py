@@ -1,4 +1,4 @@
-"""What `pipeline` says of an audit, as rows."""
+"""Declare the rows of `pipeline`."""
 
 from __future__ import annotations
 

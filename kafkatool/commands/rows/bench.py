@@ -1,4 +1,4 @@
-"""What `bench` measures, as rows."""
+"""Declare the rows of `bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `report` writes besides the rows of other commands."""
+"""Declare the rows that only `report` writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `lookup` finds, as rows."""
+"""Declare the rows of `lookup`."""
 
 from __future__ import annotations
 

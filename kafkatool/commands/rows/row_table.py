@@ -1,4 +1,4 @@
-"""A kind of row, declared once: NDJSON, columns, the manual and the JSON schema are made from it."""
+"""Declare a kind of row once: NDJSON, columns, the manual and the JSON schema come from it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ class RowTable:
     """The fields of one kind of row, in the order of NDJSON."""
 
     def __init__(self, kind: str, command: str, meaning: str, *fields: RowField) -> None:
-        """`command`: the one that writes such rows, or the first of them."""
+        """Take the fields in order. `command` writes such rows; of several commands, it is the first."""
         self.kind = kind
         self.command = command
         self.meaning = meaning
         self.fields = fields
         self.keys = tuple(field.key for field in fields)
+        self._known = frozenset(self.keys)
         self._getters = [(field.key, field.getter, field.optional) for field in fields]
 
     def row(self, subject: object = None, /, **given: object) -> dict[str, Any]:
-        """The row of a subject; what is given is not asked of it, and null without one.
+        """Build the row of a subject. Values that are given replace those of the subject.
 
-        Optional keys are there only if given.
+        Without a subject, all others are null. Optional keys are present only if they are given.
         """
+        assert given.keys() <= self._known, given.keys() - self._known
         row: dict[str, Any] = {"kind": self.kind}
         for key, get, is_optional in self._getters:
             if key in given:
@@ -40,7 +42,7 @@ class RowTable:
         return row
 
     def columns(self, **shown: str | Column) -> tuple[Column, ...]:
-        """The columns of a table of such rows, by their titles; other keys are texts of tables alone."""
+        """Make the columns of a table, by key and title; keys that only the table has are texts."""
         looks = {field.key: _LOOKS.get(field.type, Look.text) for field in self.fields}
         return tuple(
             title if isinstance(title, Column) else Column(key, title, looks.get(key, Look.text))
@@ -49,5 +51,5 @@ class RowTable:
 
 
 def plain_columns(keys: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of CSV: keys as they are."""
+    """Make the columns of CSV, which are named like the keys."""
     return tuple(Column(key, key) for key in keys)

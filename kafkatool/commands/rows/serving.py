@@ -1,4 +1,4 @@
-"""What `serve` tells of, as rows."""
+"""Declare the rows of `serve`."""
 
 from __future__ import annotations
 

@@ -1,33 +1,35 @@
-"""What a row holds: keys with their types and meanings, and how their values are got.
+"""Declare what a row holds: each key with its type, its meaning, and where its value comes from.
 
-Those of batches, records and damage are declared here, for NDJSON, the manual, Parquet and Spark alike; all
-others in `commands/rows`, with the same fields.
+The fields of batches, records and damage are here, because NDJSON, the manual, Parquet and Spark share them.
+Other rows are declared in `commands/rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+_attribute = cache(attrgetter)
+
 
 class RowField(NamedTuple):
-    """A key of a row."""
+    """One key of a row."""
 
     type: str
-    """The name of one of the functions below."""
+    """The name of one of the functions below this class."""
     key: str
     meaning: str
     get: str | Callable[[Any], object] = ""
-    """The attribute that holds the value, or a function of the row's subject; else the attribute `key`."""
+    """The path of the attribute that holds the value, or a function of the subject; by default, the key."""
     optional: bool = False
-    """Whether only some rows of a kind have the key; others are always there, null where unknown."""
+    """Whether only some rows of a kind have the key; all other keys are always present."""
     never_null: bool = False
 
     @property
     def getter(self) -> Callable[[Any], object]:
-        return self.get if callable(self.get) else attrgetter(self.get or self.key)
+        return self.get if callable(self.get) else _attribute(self.get or self.key)
 
 
 text = partial(RowField, "text")
@@ -48,12 +50,12 @@ tree = partial(RowField, "tree")  # an object
 
 
 def inside(what: str, *fields: RowField) -> Iterator[RowField]:
-    """The same fields of something that the row's subject holds; all null where that is None."""
+    """Take the fields from an attribute of the row's subject; all are null where that is None."""
     return (field._replace(get=_inside(what, field)) for field in fields)
 
 
 def _inside(what: str, field: RowField) -> Callable[[Any], object]:
-    outer, inner = attrgetter(what), field.getter
+    outer, inner = _attribute(what), field.getter
 
     def get(subject: object) -> object:
         found = outer(subject)
@@ -63,7 +65,7 @@ def _inside(what: str, field: RowField) -> Callable[[Any], object]:
 
 
 def values(fields: Iterable[RowField], subject: object) -> dict[str, Any]:
-    """The part of a row that these fields make of a subject; all null where that is None."""
+    """Build the part of a row that these fields describe; all are null without a subject."""
     return {field.key: None if subject is None else field.getter(subject) for field in fields}
 
 
