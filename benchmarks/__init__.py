@@ -1,1 +1,1 @@
-"""How fast and how large, beside Kafka's own tool: `python -m benchmarks`."""
+"""Compare speed and memory with Kafka's own tools: `python -m benchmarks`."""

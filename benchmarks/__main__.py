@@ -1,8 +1,8 @@
-"""`python -m benchmarks [--quick] [--part NAME] [--only REGEX]`: the table of ratios.
+"""Print the table of ratios: `python -m benchmarks [--quick] [--part NAME] [--only REGEX]`.
 
-Exit 1 where a promise is not kept. Inputs are made once and kept in the cache. Ours and the peer run in
-turns, each with the log in the page cache; times are medians of all rounds, with the fastest and the slowest
-behind them. With --quick start-up is most of what is measured, so no promise is judged.
+Exit with 1 if a promise is not kept. Inputs are made once and kept in the cache. kafkatool and its peer run
+in turns, each with the log in the page cache. Times are medians of all rounds, followed by the fastest and
+the slowest. With --quick most of the time is start-up, so promises are not checked.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def main() -> int:
             print(line, flush=True)
             lines.append(line)
             kept = kept and keeps
-            if chosen.results:  # as it grows: an interrupt loses nothing
+            if chosen.results:  # after each row, so that an interrupt loses nothing
                 chosen.results.write_text("\n".join(["# The table of ratios", "", made, "", *lines, ""]))
     return 0 if chosen.quick or kept else 1
 
 
 def _rows(chosen: argparse.Namespace, every: Iterator[Comparison], rounds: int) -> Iterator[tuple[str, bool]]:
-    """The lines of the table, and whether each keeps what is promised."""
+    """Yield the lines of the table, and whether each keeps what is promised."""
     yield _help(max(rounds, 5))
     for comparison in every:
         rows = [row for row in comparison.rows if re.search(chosen.only, f"{row.title}, {comparison.peer}")]
@@ -56,7 +56,7 @@ def _rows(chosen: argparse.Namespace, every: Iterator[Comparison], rounds: int) 
 
 def _options() -> argparse.Namespace:
     options = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    options.add_argument("--quick", action="store_true", help="small logs, one round, promises not judged")
+    options.add_argument("--quick", action="store_true", help="small logs, one round, promises not checked")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--size", type=int, default=1024, metavar="MIB", help="size of the logs")
     options.add_argument("--part", choices=PARTS, action="append", help="only this part; may be repeated")
@@ -72,7 +72,7 @@ def _machine(size: int, rounds: int) -> Iterator[str]:
     yield f"- {_cpu()}, {os.cpu_count()} cores, {memory} GiB; {platform.system()} {platform.release()}"
     yield f"- logs of {size >> 20} MiB, 100-byte values, in the page cache"
     yield f"- {rounds} alternating rounds: medians (fastest to slowest)"
-    yield "- start-up is counted where the peer is a program or a number of jobs, else on neither side"
+    yield "- start-up is counted if the peer is a program or a number of jobs, otherwise on neither side"
 
 
 def _cpu() -> str:
@@ -93,10 +93,14 @@ def _line(row: Row, peer: str, ours: Times, theirs: Times) -> tuple[str, bool]:
     share = ours.seconds / theirs.seconds
     if row.within is not None:
         least = 1 / row.within
-        ratio, promised = f"{share:.2f} of it", f"{least:.2f} to {row.within:.2f}"
+        ratio, promised = f"{share:.2f} of its time", f"{least:.2f} to {row.within:.2f}"
         keeps = least <= share <= row.within
     elif row.at_most is not None:
-        ratio, promised, keeps = f"{share:.2f} of it", f"at most {row.at_most:.3g}", share <= row.at_most
+        ratio, promised, keeps = (
+            f"{share:.2f} of its time",
+            f"at most {row.at_most:.3g}",
+            share <= row.at_most,
+        )
     else:
         times, wanted = theirs.seconds / ours.seconds, row.at_least
         ratio, promised = f"{times:.2f}x", "" if wanted is None else f"{wanted:g}x"

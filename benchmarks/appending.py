@@ -1,9 +1,9 @@
-"""Appending and the page cache, against the bare disk, fio, vmtouch and a broker with its own perf tool.
+"""Compare appending and cache-map with the bare disk, fio, vmtouch and a broker with its own perf tool.
 
-python -m benchmarks.appending JOB DIR [SIZE]      one job of ours; prints its seconds
+python -m benchmarks.appending JOB DIR [SIZE]      run one job of kafkatool; print its seconds
 
-Encoding is measured on one core. Bare writes and those of records encoded before have what fio has, both: the
-kernel writes back, and the log flushes a rolled segment, beside them.
+Encoding is measured on one core. Bare writes, and appends of records encoded in advance, have both cores, as
+fio has: while they run, the kernel writes back and the log flushes rolled segments.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 RECORDS = 2_000_000
 BATCH_BYTES = 16_317
-"""Of a batch of 129 records with 16-byte keys and 100-byte values."""
+"""Size of a batch of 129 records with 16-byte keys and 100-byte values."""
 MADE_BEFORE = 1 << 30
-"""Bytes of memory for records that are there before the clock starts."""
+"""Bytes of memory for records that are made before the clock starts."""
 SPARSE_EACH, SPARSE_SIZE = 100, 200 << 20
-"""Files of a partition, and bytes that each claims to have."""
+"""Files per partition, and the size that each claims to have."""
 SYNC_EVERY = 4096
-"""Batches, 64 MiB: then the log's fsync of three files weighs little against that of their data."""
+"""Batches, 64 MiB: then syncing three files of the log costs little compared with their data."""
 
 DIRTY_LIMIT = 256 << 20
 VM = Path("/proc/sys/vm")
@@ -60,11 +60,11 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
             MADE_BEFORE,
         ),
     ]
-    yield Comparison(f"a second for a million records ({RECORDS:,})", lambda: Sample(RECORDS / 1e6, 0), ours)
+    yield Comparison(f"one second per million records ({RECORDS:,})", lambda: Sample(RECORDS / 1e6, 0), ours)
     many = job("append-encoded", place, whole)
-    encoded = Row("append, encoded before, 64 batches at once", many, None, 1 / 0.7, MADE_BEFORE)
+    encoded = Row("append, encoded in advance, 64 batches at once", many, None, 1 / 0.7, MADE_BEFORE)
     one_by_one = job("append-single", place, whole)
-    single = Row("append, encoded before, one by one", one_by_one, None, 1 / 0.7, MADE_BEFORE)
+    single = Row("append, encoded in advance, one by one", one_by_one, None, 1 / 0.7, MADE_BEFORE)
     yield Comparison("bare writes of the same 16 KiB blocks", job("write", place, whole), [encoded, single])
     if shutil.which("fio"):
         run = job("append-synced", place, whole)
@@ -84,7 +84,7 @@ def appending(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
 
 
 def _beyond_dirty_limit(place: Path, size: int, make: Any, row: Any) -> Iterator[Any]:
-    """With most of memory dirty, memory is measured; with less, the disk: for who may lower the limit."""
+    """Measure with a low dirty limit, if we may set it: a high one would measure memory, not the disk."""
     if not os.access(VM / "dirty_bytes", os.W_OK):
         return
     title = f"append {size >> 20} MiB one by one, beyond a dirty limit of {DIRTY_LIMIT >> 20} MiB"
@@ -98,7 +98,7 @@ def _beyond_dirty_limit(place: Path, size: int, make: Any, row: Any) -> Iterator
 
 
 def _dirty_limits() -> dict[str, int]:
-    """Those in force, the background's first: of bytes and ratio the kernel keeps one, the other is 0."""
+    """Return the limits in force, the background's first; of bytes and ratio, the unused one is 0."""
     names = ("dirty_background_bytes", "dirty_background_ratio", "dirty_bytes", "dirty_ratio")
     found = {name: int((VM / name).read_text()) for name in names}
     return {name: value for name, value in found.items() if value}
@@ -110,7 +110,7 @@ def _set_dirty_limits(limits: dict[str, int]) -> None:
 
 
 def _sparse(inputs: Inputs, make: Any, row: Any) -> Any:
-    """A whole run of ours over far more files than a broker has, beside vmtouch on a few of them."""
+    """Compare a run over far more files than a broker has with vmtouch on a few of them."""
     partitions = 500 if inputs.size >= 1 << 29 else 10
     directory = sparse_files(inputs.directory / f"cache-map-{partitions}", partitions)
     size = partitions * SPARSE_EACH * SPARSE_SIZE
@@ -159,7 +159,7 @@ def vmtouch(files: Path) -> Runner:
 
 
 def perf_test(cleanup: ExitStack) -> Runner:
-    """The producer's own benchmark, against a broker on the same disk."""
+    """Run the producer's own benchmark, against a broker on the same disk."""
     broker = cleanup.enter_context(Broker(NEWEST))
     broker.client.create_topic("measured")
     java = [require_java(), "-Xmx512M", "-server", "-cp", classpath(NEWEST)]
@@ -184,7 +184,7 @@ def perf_test(cleanup: ExitStack) -> Runner:
 
 
 def sparse_files(directory: Path, partitions: int) -> Path:
-    """Segments that take no room."""
+    """Make segments that take no space."""
     for number in range(partitions):
         partition = directory / f"sparse-{number}"
         partition.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def sparse_files(directory: Path, partitions: int) -> Path:
 
 
 def half_resident_files(directory: Path, size: int) -> Path:
-    """200 real files, every other one in memory."""
+    """Make 200 real files, every other one in memory."""
     directory.mkdir(parents=True, exist_ok=True)
     block = os.urandom(1 << 20)
     for number in range(200):
@@ -222,7 +222,7 @@ def main() -> None:
     if name == "map":
         print(_map(place))
         return
-    os.sync()  # what the run before has written, and removed, is not this one's to wait for
+    os.sync()  # do not wait for what the run before has written and removed
     if name in ("append", "append-many"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print(_write(place, size) if name == "write" else _append(name, place, size))

@@ -1,4 +1,4 @@
-"""How long the cleaner of a broker takes over a partition: its own log tells."""
+"""Measure how long the cleaner of a broker takes for a partition, from its own log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_SECONDS = 120
 
 
 class Cleaner:
-    """A broker whose topic holds a given partition, uncleaned, started anew for each measurement."""
+    """A broker whose topic holds a given uncleaned partition, restarted for each measurement."""
 
     def __init__(self, partition: Path) -> None:
         self._source = partition
@@ -34,7 +34,7 @@ class Cleaner:
         self._broker.stop()
 
     def run(self) -> Sample:
-        """One start, until the log is clean; what counts is what the broker says that cleaning took."""
+        """Start the broker, wait until the log is clean, and return the time that its log gives for it."""
         self._place()
         seen = self._broker.log_file.stat().st_size
         self._broker.start()
@@ -47,7 +47,7 @@ class Cleaner:
         return Sample(float(found[2].replace(b",", b"")), 0)
 
     def _place(self) -> None:
-        """The partition as it was. A broker never changes a log that it cleans, so links will do for logs."""
+        """Restore the partition. Links are enough for logs: a broker never changes one that it cleans."""
         (self._broker.log_dir / "cleaner-offset-checkpoint").unlink(missing_ok=True)
         for path in self._partition.iterdir():
             if path.name != "partition.metadata":

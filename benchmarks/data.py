@@ -1,4 +1,4 @@
-"""The logs that are measured: as large as real segments, made in seconds, the same every time."""
+"""Make the logs to be measured: as large as real segments, in seconds, the same every time."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from kafkatool.format.state.producer_snapshot import write_snapshot
 TIME = 1_700_000_000_000
 VALUE_SIZE = 100
 WIDE, LARGE, NARROW = 16 << 10, 256 << 10, 0
-"""Bytes of a batch; the last holds one record."""
+"""Bytes per batch; the last size means one record."""
 _VARIETY = 16
 
 
 class Inputs:
-    """Logs of one size, made where they are missing."""
+    """Logs of one size, made if they are missing."""
 
     def __init__(self, directory: Path, size: int) -> None:
         self.directory = directory / f"{size >> 20}-mib"
         self.size = size
 
     def log(self, batch_size: int) -> Path:
-        """Batches of about this size, of 100-byte values, not compressed."""
+        """Return a log of batches of about this size, with 100-byte values, not compressed."""
         count = _records_of(batch_size)
         batch = write_batch(_plain_records(count), partition_leader_epoch=0)
         return self._write(f"batches-of-{batch_size >> 10}-kib-0", [batch], count)
 
     def text_log(self, codec: Codec, share: int = 4) -> Path:
-        """Records of 16 KiB batches as text that compresses as real messages do; a `share` of the size."""
+        """Return a log of 16 KiB batches that compress like real messages; `share` divides its size."""
         count = _records_of(WIDE)
         source = random.Random(17)
         batches = [
@@ -49,7 +49,7 @@ class Inputs:
         return self._write(f"text-{codec.label}-0", batches, count, self.size // share // plain)
 
     def segments(self, number: int) -> list[Path]:
-        """Several segments of one partition, of 16 KiB batches, with indexes as a broker writes them."""
+        """Return segments of one partition, with 16 KiB batches and indexes as a broker writes them."""
         count = _records_of(WIDE)
         batch = write_batch(_plain_records(count), partition_leader_epoch=0)
         each = self.size // len(batch)
@@ -60,7 +60,7 @@ class Inputs:
         return logs
 
     def keyed_partition(self, keys: int) -> Path:
-        """A partition of 16 KiB batches whose keys come back at random: closed segments, and an empty one."""
+        """Return a partition of 16 KiB batches with repeated keys: closed segments, and an empty one."""
         directory = self.directory / f"{keys}-keys-0"
         done = directory.with_suffix(".complete")
         if not done.exists():
@@ -82,7 +82,7 @@ class Inputs:
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as log:
-            # The base offset is outside the checksum, so a few batches serve for all.
+            # The checksum does not cover the base offset, so a few batches are enough for all.
             log.writelines(
                 (base + at * records).to_bytes(8, "big") + batches[at % len(batches)][8:]
                 for at in range(number)
@@ -110,7 +110,7 @@ def _write_keyed_segments(directory: Path, size: int, keys: int) -> None:
         closing = entries.close()
         times += b"" if closing is None else time_index.write_entry(closing)
         (directory / segment_file(base, ".index")).write_bytes(offsets)
-        # Nobody wrote with an id; a broker notes that at every roll.
+        # No producer had an id; a broker records that at every roll.
         (directory / segment_file(offset, ".snapshot")).write_bytes(write_snapshot([]))
         (directory / segment_file(base, ".timeindex")).write_bytes(times)
     (directory / segment_file(offset, ".log")).write_bytes(
@@ -119,7 +119,7 @@ def _write_keyed_segments(directory: Path, size: int, keys: int) -> None:
 
 
 def _keyed_batch(keys: NDArray[np.int64], base_offset: int) -> bytes:
-    """Records of an 11-byte key and a 100-byte value."""
+    """Return a batch of records with an 11-byte key and a 100-byte value."""
     data = b"".join(b"key-%07d" % key for key in keys.tolist()) + b"x" * VALUE_SIZE
     rows = np.empty((6, len(keys)), dtype=np.int64)
     each = np.arange(len(keys))
@@ -131,7 +131,7 @@ def _keyed_batch(keys: NDArray[np.int64], base_offset: int) -> bytes:
 
 
 def _write_indexes(log: Path, base: int, size: int, records: int, number: int) -> None:
-    """As a broker with the default interval writes them for so many equal batches."""
+    """Write indexes as a broker with the default interval does for this many equal batches."""
     accounting = IndexAccounting(base, 4096, 10 << 20)
     entries = [
         accounting.add(at * size, size, base + (at + 1) * records - 1, TIME + records - 1)
@@ -146,7 +146,7 @@ def _write_indexes(log: Path, base: int, size: int, records: int, number: int) -
 
 
 def _warm(path: Path) -> None:
-    """Bring it into the page cache, in pieces: a child inherits its parent's peak memory."""
+    """Read the file into the page cache, in pieces: a child inherits its parent's peak memory."""
     with path.open("rb", buffering=0) as log:
         while log.read(1 << 20):
             pass
@@ -163,7 +163,7 @@ def _plain_records(count: int) -> list[NewRecord]:
 
 
 def _text_records(source: random.Random, count: int) -> list[NewRecord]:
-    """Keys that repeat, and values that are partly the same words and partly noise."""
+    """Return records whose keys repeat, and whose values that are partly the same words and partly noise."""
     return [
         NewRecord(
             b"user-%06d" % source.randrange(100_000),

@@ -1,4 +1,4 @@
-"""Run programs in turns and keep what each took: wall time, and peak memory as the kernel says."""
+"""Run programs in turns and record the wall time of each, and its peak memory according to the kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Sample(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Something to be timed. With `tells_time` its only output is its seconds: start-up is not counted."""
+    """A program to be timed. With `tells_time` it prints its seconds itself: start-up is not counted."""
 
     command: Sequence[str]
     tells_time: bool = False
@@ -42,7 +42,7 @@ Runner = Callable[[], Sample]
 
 
 def together(*programs: Program) -> Runner:
-    """What several programs take one after another."""
+    """Run several programs one after another, as one."""
 
     def run() -> Sample:
         samples = [program.run() for program in programs]
@@ -52,7 +52,7 @@ def together(*programs: Program) -> Runner:
 
 
 def repeated(program: Program, times: int) -> Runner:
-    """What a program would take if it had to do its work so many times."""
+    """Run a program, and report the time that doing its work this many times would take."""
 
     def run() -> Sample:
         sample = program.run()
@@ -62,7 +62,7 @@ def repeated(program: Program, times: int) -> Runner:
 
 
 class Times(NamedTuple):
-    """All rounds of one side."""
+    """The rounds of one side."""
 
     samples: tuple[Sample, ...]
 
@@ -80,7 +80,7 @@ class Times(NamedTuple):
 
 
 def contest(runners: Sequence[Runner], rounds: int) -> list[Times]:
-    """Everybody in turn, round after round, so that a busy moment hits all."""
+    """Run all in turn, round after round, so that a busy moment affects all of them."""
     samples: list[list[Sample]] = [[] for _ in runners]
     for _ in range(rounds):
         for runner, taken in zip(runners, samples, strict=True):

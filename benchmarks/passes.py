@@ -1,6 +1,6 @@
-"""`python -m benchmarks.passes NAME LOG…`: one pass over logs, timed by itself; prints its seconds.
+"""Make one pass over logs and print its seconds: `python -m benchmarks.passes NAME LOG…`.
 
-What is imported is imported before the clock starts, so start-up is not counted.
+Everything is imported before the clock starts, so start-up is not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 
 def read(paths: list[str]) -> Callable[[], None]:
-    """Reading in pieces of 1 MiB, and nothing else."""
+    """Only read, in pieces of 1 MiB."""
 
     def run() -> None:
         for path in paths:
@@ -44,7 +44,7 @@ def read(paths: list[str]) -> Callable[[], None]:
 
 
 def read_by_two(paths: list[str]) -> Callable[[], None]:
-    """The same by two processes, each with half of the files: what two cores can have of this memory."""
+    """Only read, by two processes with half of the files each: the most that two cores can gain."""
     from kafkatool.engine.jobs.worker_pool import workers
 
     def run() -> None:
@@ -61,7 +61,7 @@ def _read_all(paths: list[str]) -> None:
 
 
 def checksum(paths: list[str]) -> Callable[[], None]:
-    """The same, with the checksum of each piece by the crc32c library."""
+    """Read, and compute the checksum of each piece with the crc32c library."""
     from crc32c import crc32c
 
     def run() -> None:
@@ -88,7 +88,7 @@ def verify(paths: list[str], *, deep: bool = False, jobs: int = 1) -> Callable[[
 
 
 def decode(paths: list[str]) -> Callable[[], None]:
-    """Every record to columns: offset, time, where key and value lie."""
+    """Decode every record to columns: offset, time, positions of key and value."""
     from kafkatool.engine.batches.scan import BatchRun, scan_runs
     from kafkatool.engine.files.source import Guest, open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
@@ -106,7 +106,7 @@ def decode(paths: list[str]) -> Callable[[], None]:
 
 
 def parse(paths: list[str]) -> Callable[[], None]:
-    """Every record to columns, the batches being in memory already and their sums checked."""
+    """Decode every record to columns, from batches in memory whose checksums were checked before."""
     from kafkatool.engine.batches.scan import BatchRun, scan_runs
     from kafkatool.engine.files.source import open_source
     from kafkatool.format.columns import RecordColumns, RecordDecoder
@@ -126,7 +126,7 @@ def parse(paths: list[str]) -> Callable[[], None]:
 
 
 def inflate(paths: list[str]) -> Callable[[], None]:
-    """Bare decompression of every batch by its library, the batches being in memory already."""
+    """Only decompress every batch with its library, from memory."""
     from kafkatool.engine.batches.scan import Batch, scan
     from kafkatool.engine.files.source import open_source
     from kafkatool.format.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Codec
@@ -155,7 +155,7 @@ def inflate(paths: list[str]) -> Callable[[], None]:
 
 
 def aiokafka(paths: list[str]) -> Callable[[], None]:
-    """The same by aiokafka's compiled parser, asked for offset, timestamp, key and value of each record."""
+    """Decode every record with aiokafka's compiled parser: offset, timestamp, key and value."""
     from aiokafka.record.memory_records import MemoryRecords
 
     contents = [Path(path).read_bytes() for path in paths]
@@ -171,7 +171,7 @@ def aiokafka(paths: list[str]) -> Callable[[], None]:
 
 
 def rebuild(paths: list[str]) -> Callable[[], None]:
-    """The plan of rebuild-index for the partitions that hold the logs."""
+    """Make the plan of rebuild-index for the partitions of the logs."""
     from kafkatool.engine.directory.log_dir import read_partition
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.rebuild.planning import Rebuilding, plan_rebuild

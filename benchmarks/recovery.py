@@ -1,4 +1,4 @@
-"""How long a broker takes to recover a segment after it was killed: its own log tells."""
+"""Measure how long a killed broker takes to recover a segment, from its own log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOADED = re.compile(rb"Completed load of .*topic=measured, partition=0.* in (\d
 
 
 class MeasuredBroker(Broker):
-    """As Kafka's own script starts it: tests save start-up time with flags that would slow a scan down."""
+    """A broker started as Kafka's own script does: the tests' faster start has flags that slow a scan."""
 
     heap = "1g"
 
@@ -28,7 +28,7 @@ class MeasuredBroker(Broker):
 
 
 class RecoveryScan:
-    """A broker whose topic holds one given segment, killed and started again for each measurement."""
+    """A broker whose topic holds one given segment, killed and restarted for each measurement."""
 
     def __init__(self, log: Path) -> None:
         self._broker = MeasuredBroker(NEWEST)
@@ -41,7 +41,7 @@ class RecoveryScan:
         self._place(log)
 
     def _place(self, log: Path) -> None:
-        """The segment with right indexes: a broker that misses them scans twice."""
+        """Write the segment with good indexes: without them a broker scans twice."""
         target = self._partition / log.name
         shutil.copyfile(log, target)
         with open_source(log, Guest(cache_keep=True)) as source:
@@ -50,7 +50,7 @@ class RecoveryScan:
         target.with_suffix(".timeindex").write_bytes(built.time_entries)
 
     def run(self) -> Sample:
-        """One start; what counts is the loading of the partition."""
+        """Start the broker; return the time that loading the partition took."""
         seen = self._broker.log_file.stat().st_size
         self._broker.start()
         self._broker.kill()

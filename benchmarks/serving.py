@@ -1,8 +1,8 @@
-"""`serve` beside a broker on the same directory, and beside bare sendfile(2).
+"""Compare `serve` with a broker on the same directory, and with bare sendfile(2).
 
-    python -m benchmarks.serving fetch PORT SIZE     the seconds of a Fetch loop that discards what it reads
-    python -m benchmarks.serving crowd PORT SIZE     the latency of one reader among 20 busy and 500 idle ones
-    python -m benchmarks.serving pingpong LOG SIZE   a server that answers with a head and so many bytes
+    python -m benchmarks.serving fetch PORT SIZE     print the seconds of a Fetch loop that discards records
+    python -m benchmarks.serving crowd PORT SIZE     print the latency of one reader beside 520 others
+    python -m benchmarks.serving pingpong LOG SIZE   run a server that answers with a header and SIZE bytes
 
 The log is made of batches of one size, so that a reader knows the next offset without looking at the records.
 """
@@ -38,13 +38,13 @@ from tests.serving import Served
 
 MIB = 1 << 20
 _BUSY, _IDLE, _PROBES = 20, 500, 200
-_REQUEST = 100  # bytes, about those of a Fetch for one partition
+_REQUEST = 100  # bytes, about the size of a Fetch for one partition
 _HEAD = 96
 _MARK = 0x1122334455667788  # stands for the offset in a request that is written once
 
 
 class Shape(NamedTuple):
-    """Of a log whose batches are all alike."""
+    """The facts of a log whose batches are all alike."""
 
     batch_size: int
     records: int
@@ -59,7 +59,7 @@ def shape_of(log: Path) -> Shape:
 
 
 class Contestants:
-    """A broker and servers of ours on one directory, all running."""
+    """A broker and several `serve` processes on one directory, all running."""
 
     def __init__(self, inputs: Inputs, cleanup: ExitStack) -> None:
         log = inputs.log(WIDE)
@@ -88,12 +88,12 @@ class Contestants:
         return running
 
     def fetch(self, port: int, size: int, *, tls: bool = False) -> Runner:
-        """The loop over the whole log."""
+        """Return the Fetch loop over the whole log."""
         words = ["fetch", str(port), str(size), *map(str, self.shape), *(["tls"] if tls else [])]
         return _program(*words).run
 
     def cpu(self, pid: int, run: Runner) -> Runner:
-        """The processor time that a server takes while a client runs."""
+        """Measure the processor time of a server while a client runs."""
 
         def measured() -> Sample:
             process = psutil.Process(pid)
@@ -106,7 +106,7 @@ class Contestants:
         return measured
 
     def crowd(self, port: int, pid: int) -> Runner:
-        """Seconds at the 99th percentile, and the memory of the server meanwhile."""
+        """Measure the 99th percentile in seconds, and the memory of the server meanwhile."""
         program = _program("crowd", str(port), str(64 << 10), *map(str, self.shape))
 
         def measured() -> Sample:
@@ -115,7 +115,7 @@ class Contestants:
         return measured
 
     def pingpong(self, size: int) -> Runner:
-        """The same bytes without Kafka: a request of that size, a head, and sendfile."""
+        """Send the same bytes without Kafka: a request of that size, a header, and sendfile."""
         server = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.serving", "pingpong", str(self.log), str(size)],
             stdout=subprocess.PIPE,
@@ -144,7 +144,7 @@ def _place(log: Path, partition: Path) -> None:
 
 
 def _certificate(folder: Path) -> Path | None:
-    """A key and a certificate that it signs itself, in one file."""
+    """Write a key and a self-signed certificate to one file."""
     path = folder / "serving.pem"
     openssl = shutil.which("openssl")
     if openssl is None:
@@ -174,7 +174,7 @@ def _request(offset: int, size: int) -> bytes:
 
 
 class Reader:
-    """Asks for records and throws them away: no time of its own beyond what the kernel takes."""
+    """A client that discards the records: it takes no time beyond the kernel's."""
 
     def __init__(self, port: int, size: int, shape: Shape, *, tls: bool = False) -> None:
         self.sock = socket.create_connection(("127.0.0.1", port))
@@ -193,7 +193,7 @@ class Reader:
         self.sock.sendall(offset.to_bytes(8, "big").join(self._around_offset))
 
     def take(self) -> int:
-        """The bytes of one answer behind its size."""
+        """Receive one answer; return its size, without the size field."""
         got = self._some(0)
         while got < 4:
             got += self._some(got)
@@ -210,7 +210,7 @@ class Reader:
         return got
 
     def step(self, offset: int) -> int:
-        """Read once from an offset; the next one."""
+        """Read once from an offset; return the next offset."""
         self.ask(offset)
         return offset + self.take() // self.shape.batch_size * self.shape.records
 
@@ -229,7 +229,7 @@ def fetch(port: int, size: int, shape: Shape, tls: bool) -> float:
 
 
 def crowd(port: int, size: int, shape: Shape) -> float:
-    """One reader's latency while twenty read without end, and five hundred wait at the end of the log."""
+    """Measure one reader's latency while 20 read all the time and 500 wait at the end of the log."""
     stop = threading.Event()
     words = [sys.executable, "-m", "benchmarks.serving", "busy", str(port), str(MIB), *map(str, shape)]
     busy = [subprocess.Popen(words) for _ in range(_BUSY)]

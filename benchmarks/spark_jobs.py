@@ -1,7 +1,7 @@
-"""The jobs on Spark against the same in processes of this machine, in a session that is warm.
+"""Compare jobs on Spark, in a warm session, with the same jobs in processes of this machine.
 
-Both sides run in this process, through the command line: what is counted is a command, without the start of
-Python and of Spark. Logs are `inputs.segments(8)`: 8 GiB at the default size.
+Both sides run commands inside this process, so the start of Python and of Spark is not counted. Logs are
+`inputs.segments(8)`: 8 GiB at the default size.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kafkatool.format.names import segment_file
 
 MASTER = "local[2]"
 SMALL = 64 << 10
-"""Bytes of each of very many segments."""
+"""Bytes per segment, where there are very many."""
 RECORDS = 140
 TARGET = Path(gettempdir(), "kafkatool-benchmark-spark")
 
 
 def command(*words: str, before: Callable[[], None] = lambda: None) -> Runner:
-    """A run of ours inside this process. Spark is started by whoever comes first, and stays."""
+    """Run a command inside this process. The first one starts Spark, which then stays."""
     from tests.cli import run
 
     def timed() -> Sample:
@@ -40,14 +40,14 @@ def command(*words: str, before: Callable[[], None] = lambda: None) -> Runner:
         seconds = time.perf_counter() - start
         if done.exit_code not in (0, 4):
             raise SystemExit(f"{' '.join(words)}: {done.stderr.decode()}")
-        # Of this process; Spark's are the session's, whatever it does.
+        # The memory of this process only; Spark's belongs to the session.
         return Sample(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
     return timed
 
 
 def session(cleanup: ExitStack) -> Any:
-    """One for all rows, warmed by a first command."""
+    """Return one session for all rows, warmed by a first command."""
     import kafkatool.spark
     from kafkatool.spark.session import open_session
 
@@ -57,12 +57,12 @@ def session(cleanup: ExitStack) -> Any:
 
 
 def comparisons(inputs: Inputs, cleanup: ExitStack, make: Any, row: Any) -> Iterator[Any]:
-    """`make` and `row` are the table's Comparison and Row."""
+    """Yield the comparisons; `make` and `row` are the table's Comparison and Row."""
     from kafkatool.spark.session import java_version
 
     if (java_version() or 0) < 17:
         return
-    # In the table's order, but Spark is started only when its first row is due.
+    # In the table's order, but Spark starts only for its first row.
     started = partial(_started, cleanup, [])
     logs = [str(log) for log in inputs.segments(8)]
     size = f"{8 * inputs.size >> 30} GiB" if inputs.size >= 1 << 27 else f"{8 * inputs.size >> 20} MiB"
@@ -80,7 +80,7 @@ def comparisons(inputs: Inputs, cleanup: ExitStack, make: Any, row: Any) -> Iter
 def _started(cleanup: ExitStack, spark: list[Any]) -> Any:
     if not spark:
         spark.append(session(cleanup))
-        # A first job of each kind: daemons and workers are there from now on.
+        # Run a first job of each kind: it starts the daemons and workers.
         spark[0].sparkContext.parallelize(range(4), 4).map(str).collect()
     return spark[0]
 
@@ -89,17 +89,19 @@ def _compaction(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any])
     words = ["--set", "cleanup.policy=compact", str(keyed(inputs))]
     ours = command("compact", "--spark", MASTER, *words, before=started)
     return make(
-        "here", command("compact", *words), [row("compact a partition, plan, on Spark", ours, None, 1.5)]
+        "without Spark",
+        command("compact", *words),
+        [row("compact a partition, plan, on Spark", ours, None, 1.5)],
     )
 
 
 def keyed(inputs: Inputs) -> Path:
-    """Eight segments, 1 GiB with a million keys at the default size."""
+    """Compact eight segments: 1 GiB with a million keys at the default size."""
     return inputs.keyed_partition(inputs.size * 1_000_000 >> 30)
 
 
 def _export(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any]) -> Any:
-    """Files that tasks write themselves, against rows that go through the JVM."""
+    """Compare files that tasks write themselves with rows that go through the JVM."""
     directory = keyed(inputs)
 
     def fresh() -> None:
@@ -120,7 +122,7 @@ def _export(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any]) -> 
 
 
 def _growth(inputs: Inputs, make: Any, row: Any, started: Callable[[], Any]) -> Iterator[Any]:
-    """Time by size, and by the number of segments: small ones must not cost a task each."""
+    """Measure time by size, and by number of segments: small ones must not cost a task each."""
     on_spark = ("verify", "--spark", MASTER)
     logs = inputs.segments(8)
     logs = [*logs, *linked(logs)]
@@ -149,7 +151,7 @@ def _times(factor: int, runner: Runner) -> Runner:
 
 
 def linked(logs: list[Path]) -> list[Path]:
-    """The same files as another partition: read once more for every job, and no more of the disk."""
+    """Link the same files as another partition: every job reads them again, without more disk space."""
     directory = logs[0].parent.with_name("linked-segments-1")
     directory.mkdir(exist_ok=True)
     for path in (path for log in logs for path in log.parent.glob(f"{log.stem}.*")):
@@ -161,7 +163,7 @@ def linked(logs: list[Path]) -> list[Path]:
 
 
 def small_segments(inputs: Inputs, number: int) -> Path:
-    """A partition of so many small segments, without indexes."""
+    """Make a partition of this many small segments, without indexes."""
     directory = inputs.directory / "many-files" / f"{number}-small-segments-0"
     done = directory.with_suffix(".complete")
     if not done.exists():
@@ -175,6 +177,6 @@ def small_segments(inputs: Inputs, number: int) -> Path:
 
 
 def _batch(base: int) -> bytes:
-    """Some 16 KiB."""
+    """Return a batch of about 16 KiB."""
     records = [NewRecord(None, bytes(100), TIME) for _ in range(RECORDS)]
     return write_batch(records, base_offset=base, partition_leader_epoch=0)

@@ -1,4 +1,4 @@
-"""What is measured against what, and what is promised of it."""
+"""List what is compared with what, and the ratios that are promised."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ KINDS = {WIDE: "16 KiB batches", LARGE: "256 KiB batches", NARROW: "single recor
 
 
 class Row(NamedTuple):
-    """One job of ours. `at_least`: so many times faster than the peer; `at_most`: of the peer's time.
+    """One job of kafkatool. `at_least`: times as fast as the peer; `at_most`: share of the peer's time.
 
-    `within`: both measure the same thing, and neither takes more of the other's time.
+    `within`: both do the same work, and neither takes more than this share of the other's time.
     """
 
     title: str
@@ -36,12 +36,12 @@ class Row(NamedTuple):
     at_least: float | None = None
     at_most: float | None = None
     memory: int = 150 << 20
-    """Bytes that it may take at most."""
+    """Most bytes of memory that it may take."""
     within: float | None = None
 
 
 class Comparison(NamedTuple):
-    """A peer, or a limit, and what is held against it."""
+    """A peer, or a limit, and the jobs that are compared with it."""
 
     peer: str
     run: Runner
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 def kafka_dump_log(log: Path, *flags: str) -> Program:
-    """As Kafka's own script starts it."""
+    """Return kafka-dump-log, started as Kafka's own script does."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     java = [require_java(), "-Xmx256M", "-server", quiet, "-cp", classpath(NEWEST), main_class(NEWEST)]
     return Program([*java, *flags, "--files", str(log)])
@@ -66,14 +66,14 @@ def one_pass(name: str, *logs: Path) -> Program:
 
 
 def comparisons(inputs: Inputs, cleanup: ExitStack, parts: Sequence[str] = ()) -> Iterator[Comparison]:
-    """All of them, or those of some parts, each with its input made."""
+    """Yield all comparisons, or those of some parts; make the input of each."""
     for name, part in PARTS.items():
         if not parts or name in parts:
             yield from part(inputs, cleanup)
 
 
 def _against_dump_log(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
-    """Start-up is counted for both."""
+    """Compare with kafka-dump-log; start-up is counted for both."""
     wanted = {WIDE: (2.5, 2.5, 20.0, 10.0), LARGE: (None,) * 4, NARROW: (10.0, 15.0, 15.0, 8.0)}
     for size, (listing, verify, deep, data) in wanted.items():
         log, kind = inputs.log(size), KINDS[size]
@@ -109,19 +109,19 @@ def _with_flag(flag: str, log: Path, *rows: Row) -> Comparison:
 
 
 def _export(log: Path) -> Program:
-    """Each time anew: what was exported before would be left alone."""
+    """Export to a new file each time: one that exists would be skipped."""
     target = Path(gettempdir(), "kafkatool-benchmark.parquet")
     return _anew(target, "export", "-o", str(target), str(log))
 
 
 def _anew(target: Path, *words: str) -> Program:
-    """A run of ours that makes `target`, which must not be there before."""
+    """Return a command that removes `target` first, because it must not exist."""
     ours = " ".join(map(shlex.quote, kafkatool(*words).command))
     return Program(["sh", "-c", f"rm -rf {shlex.quote(str(target))} && exec {ours}"])
 
 
 def _against_limits(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
-    """Start-up is not counted on either side."""
+    """Compare with the limits of the machine; start-up is not counted on either side."""
     for size, most in ((WIDE, 1.5), (LARGE, None), (NARROW, 2.0)):
         log = inputs.log(size)
         row = Row(f"verify, {KINDS[size]}", one_pass("verify", log).run, None, most)
@@ -139,7 +139,7 @@ def _codecs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
         log = inputs.text_log(codec)
         most = 1.25 if codec in (Codec.ZSTD, Codec.LZ4) else None
         row = Row(f"decode every record, {codec.label}", one_pass("decode", log).run, None, most)
-        peer = "bare decompression, and decoding the same uncompressed"
+        peer = "decompression alone, plus decoding the same uncompressed"
         yield Comparison(peer, together(one_pass("inflate", log), plain), [row])
 
 
@@ -152,56 +152,59 @@ def _recovery(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
 
 
 def _compaction(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
-    """A million keys at 1 GiB; what the broker says that it took, beside whole runs of ours."""
+    """Compare whole runs on a million keys at 1 GiB with the time that the broker's cleaner logs."""
     partition = inputs.keyed_partition(inputs.size * 1_000_000 >> 30)
     broker = Cleaner(partition)
     cleanup.callback(broker.close)
     words = ["compact", "--set", "cleanup.policy=compact", str(partition)]
     target = Path(gettempdir(), "kafkatool-benchmark-compacted")
     rows = [
-        Row("compact, written elsewhere", _anew(target, *words, "--write-to", str(target)).run, 3.0),
+        Row("compact into another directory", _anew(target, *words, "--write-to", str(target)).run, 3.0),
         Row("compact, plan", kafkatool(*words).run, 5.0),
     ]
-    # 40 bytes for each of a million keys are part of it.
+    # This includes 40 bytes for each of a million keys.
     rows = [row._replace(memory=300 << 20) for row in rows]
     yield Comparison(f"cleaner of a broker {NEWEST}", broker.run, rows)
 
 
 def _serving(inputs: Inputs, cleanup: ExitStack) -> Iterator[Comparison]:
-    """Everybody reads the same directory, at the same time as little as possible."""
+    """Compare servers of the same directory, as far as possible one at a time."""
     with ExitStack() as running:
         cleanup.push(running)
         all_of_them = Contestants(inputs, running)
         ours, broker = all_of_them.ours, all_of_them.broker
         for size, least in ((MIB, 0.5), (8 * MIB, 0.8)):
-            title = f"{size // MIB} MiB a request"
+            title = f"{size // MIB} MiB per request"
             plain = all_of_them.fetch(ours.port, size)
             copied = all_of_them.fetch(all_of_them.copying.port, size)
             rows = [
                 Row(f"serve, Fetch loop, {title}", plain, 1.0),
-                Row(f"the same, copying, {title}", copied),
+                Row(f"serve without sendfile, {title}", copied),
             ]
             if all_of_them.tls is not None:
                 encrypted = all_of_them.fetch(all_of_them.tls.port, size, tls=True)
-                rows.append(Row(f"the same, TLS, {title}", encrypted))
+                rows.append(Row(f"serve with TLS, {title}", encrypted))
             theirs = all_of_them.fetch(all_of_them.port, size)
             yield Comparison(f"Fetch loop from a broker {NEWEST}", theirs, rows)
             row = Row(f"serve, Fetch loop, {title}", plain, least)
-            yield Comparison("bare request, head and sendfile", all_of_them.pingpong(size), [row])
+            yield Comparison("bare sockets: request, header, sendfile", all_of_them.pingpong(size), [row])
             row = Row(f"processor time of serve, {title}", all_of_them.cpu(ours.process.pid, plain))
             yield Comparison(f"of a broker {NEWEST}", all_of_them.cpu(broker.pid, theirs), [row])
         row = Row("kcat reads all from serve", all_of_them.kcat(ours.bootstrap), 0.95)
         yield Comparison(f"from a broker {NEWEST}", all_of_them.kcat(broker.bootstrap), [row])
-        row = Row("64 KiB beside 20 busy and 500 idle, p99", all_of_them.crowd(ours.port, ours.process.pid))
+        row = Row(
+            "a fetch of 64 KiB beside 20 busy and 500 idle clients, p99",
+            all_of_them.crowd(ours.port, ours.process.pid),
+        )
         yield Comparison(f"of a broker {NEWEST}", all_of_them.crowd(all_of_them.port, broker.pid), [row])
 
 
 def _two_jobs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
-    """The same work on one process and on two; and bare reading, which no other work can outdo."""
+    """Compare one process with two; no other work can gain more from two than bare reading."""
     logs = inputs.segments(4)
     for title, flags in (("verify", []), ("verify --deep", ["--deep"])):
         verify = ["verify", *flags, *map(str, logs), "--jobs"]
-        # Both start up once, so what two jobs are worth is told, and promised, by the row after this one.
+        # Both start up once, so the next row, without start-up, shows and promises what two jobs gain.
         row = Row(f"{title} of 4 segments on two jobs", kafkatool(*verify, "2").run)
         yield Comparison("on one job", kafkatool(*verify, "1").run, [row])
         name = "-".join(["verify", *(flag.strip("-") for flag in flags)])
@@ -214,7 +217,7 @@ def _two_jobs(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
 
 
 def _growth(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
-    """Time grows with the size, and memory does not."""
+    """Check that time grows with the size, and memory does not."""
     small = _small(inputs)
     row = Row(
         f"verify {4 * inputs.size >> 20} MiB in 4 segments",
@@ -227,7 +230,7 @@ def _growth(inputs: Inputs, _cleanup: ExitStack) -> Iterator[Comparison]:
 
 
 def _small(inputs: Inputs) -> Inputs:
-    """Logs that can be held in memory."""
+    """Return inputs that fit into memory."""
     return Inputs(inputs.directory.parent, inputs.size // 16)
 
 

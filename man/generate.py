@@ -1,13 +1,15 @@
-"""Write the man pages from the command definitions and the table of NDJSON keys.
+"""Write the man pages from the command definitions and the declared rows.
 
     python man/generate.py [DIR]
 
-Nothing in a page is written twice: help texts, examples and exit codes come from the commands. The pages are
-plain ASCII and carry no date, so that the same definitions give the same bytes everywhere.
+Nothing in a page is written twice: help texts, examples and exit codes come from the commands. The JSON
+schema of NDJSON rows, in docs/, comes from the same declarations as kafkatool-ndjson(5). The pages are plain
+ASCII and carry no date, so that the same definitions give the same bytes everywhere.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +21,9 @@ import typer.main
 from kafkatool import __version__
 from kafkatool.cli import app, leaves
 from kafkatool.commands.line.options import EXIT_CODES
-from kafkatool.commands.rows.keys import ROW_KINDS
+from kafkatool.commands.rows.all_tables import ROW_TABLES
+from kafkatool.commands.rows.row_table import RowTable
+from kafkatool.engine.batches.row_fields import RowField
 
 NDJSON = "kafkatool-ndjson"
 EXIT = "kafkatool-exit"
@@ -90,12 +94,12 @@ def _ndjson_page() -> str:
         "the change log. Readers should pass over kinds and keys that they do not know.",
     )
     kinds = []
-    for name, kind in ROW_KINDS.items():
-        kinds += [f".SS {_escape(name)}", _escape(f"{kind.meaning} Written by {kind.command}.")]
-        for key, meaning in kind.keys.items():
-            note = " (not in every row)" if key in kind.optional else ""
-            kinds += _tagged(f".B {_escape(key)}", f"{meaning}{note}")
-    commands = sorted({kind.command for kind in ROW_KINDS.values()})
+    for name, table in ROW_TABLES.items():
+        kinds += [f".SS {_escape(name)}", _escape(f"{table.meaning} Written by {table.command}.")]
+        for field in table.fields:
+            note = " (not in every row)" if field.optional else ""
+            kinds += _tagged(f".B {_escape(field.key)}", f"{field.meaning}{note}")
+    commands = sorted({table.command for table in ROW_TABLES.values()})
     return _page(
         NDJSON,
         5,
@@ -104,6 +108,52 @@ def _ndjson_page() -> str:
         *_section("Kinds", *kinds),
         *_see_also("kafkatool(1)", *(f"kafkatool-{name}(1)" for name in commands)),
     )
+
+
+_TYPES = {
+    **dict.fromkeys(("text", "word"), ("string",)),
+    **dict.fromkeys(("int16", "int32", "int64", "size", "time_ms"), ("integer",)),
+    "flag": ("boolean",),
+    "real": ("number",),
+    "data": ("string", "object"),
+    **dict.fromkeys(("ints", "texts", "items", "headers"), ("array",)),
+    "tree": ("object",),
+}
+_ITEMS = {"ints": "integer", "texts": "string"}
+
+
+def schema() -> str:
+    """The JSON schema of a row, by its kind. Kinds and keys that it does not name may come."""
+    kinds = [
+        {"if": {"properties": {"kind": {"const": name}}}, "then": {"$ref": f"#/$defs/{name}"}}
+        for name in ROW_TABLES
+    ]
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A row of kafkatool --format ndjson",
+        "type": "object",
+        "required": ["kind"],
+        "allOf": kinds,
+        "$defs": {name: _kind_schema(table) for name, table in ROW_TABLES.items()},
+    }
+    found = json.dumps(whole, indent=1)
+    for innermost in (r"\[[^][{}]*\]", r"\{[^{}]*\}"):  # a line for each key
+        found = re.sub(innermost, lambda lines: " ".join(lines[0].split()), found)
+    return found + "\n"
+
+
+def _kind_schema(table: RowTable) -> dict[str, Any]:
+    return {
+        "description": f"{table.meaning} Written by {table.command}.",
+        "required": [field.key for field in table.fields if not field.optional],
+        "properties": {field.key: _field_schema(field) for field in table.fields},
+    }
+
+
+def _field_schema(field: RowField) -> dict[str, Any]:
+    types = [*_TYPES[field.type], *(() if field.never_null else ("null",))]
+    items = {"items": {"type": _ITEMS[field.type]}} if field.type in _ITEMS else {}
+    return {"description": field.meaning, "type": types, **items}
 
 
 _MORE_OF_CODES = {
@@ -262,6 +312,8 @@ def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     for name, text in pages().items():
         (target / name).write_text(text, encoding="ascii")
+    if target == Path(__file__).parent:
+        (target.parent / "docs" / "ndjson.schema.json").write_text(schema(), encoding="ascii")
 
 
 if __name__ == "__main__":

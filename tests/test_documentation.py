@@ -19,7 +19,8 @@ from tests.transcripts import PAGES, PER_COMMAND, commands
 
 ROOT_COMMAND: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = leaves(ROOT_COMMAND)
-GENERATED: dict[str, str] = runpy.run_path(str(ROOT / "man" / "generate.py"))["pages"]()
+GENERATOR = runpy.run_path(str(ROOT / "man" / "generate.py"))
+GENERATED: dict[str, str] = GENERATOR["pages"]()
 
 every_command = pytest.mark.parametrize("name", COMMANDS)
 
@@ -76,6 +77,11 @@ def test_every_command_has_a_man_page(name: str) -> None:
 @pytest.mark.parametrize("page", GENERATED)
 def test_the_man_pages_are_those_of_these_commands(page: str) -> None:
     assert (ROOT / "man" / page).read_text() == GENERATED[page], "if this is right: make man"
+
+
+def test_the_json_schema_is_that_of_the_declared_rows() -> None:
+    written = (ROOT / "docs" / "ndjson.schema.json").read_text()
+    assert written == GENERATOR["schema"](), "if this is right: make man"
 
 
 def test_there_is_no_man_page_without_a_command() -> None:

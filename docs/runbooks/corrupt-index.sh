@@ -33,7 +33,7 @@ kafkatool verify -v "$partition" || found $?
 
 # After restarts, a broker's index has other entries than one rebuilt in one go. Both are right, so it is not
 # listed: listed are indexes that are missing or contradict the log.
-echo "2. Which files are rebuilt${1:+, and were}:"
+echo "2. Files to rebuild${1:+, rebuilt now}:"
 kafkatool rebuild-index "$@" --backup-dir "$kept" "$partition"
 
 # The exit code of this check is that of the runbook: 0, or 4 if something is left to do.

@@ -25,7 +25,7 @@
 #
 # The work is done by kafkatool set-aside. It also removes the clean shutdown marker, because with it the emptied
 # copy could be elected leader; and since that concerns all partitions of the broker, it checks all of them. To go
-# back, run the command that it prints.
+# back before the broker has started, run the command that it prints.
 #
 # Add --offline if exit code 5 asks for it: it confirms that no broker on any host uses this directory.
 #

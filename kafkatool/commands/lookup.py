@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,10 +18,12 @@ from kafkatool.commands.line.options import (
     epilog,
     severity,
 )
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.lookup import LOOKUP_COLUMNS, LOOKUP_STEPS, LOOKUPS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row, printable
 from kafkatool.engine.advice.table import Advice
+from kafkatool.engine.batches.row_fields import PARTITION, values
 from kafkatool.errors import ExitCode, UsageError
 from kafkatool.format.java_text import LONG_MAX
 
@@ -42,22 +43,6 @@ EPILOG = epilog(
     },
     4,
 )
-
-COLUMNS = (
-    Column("topic", "TOPIC"),
-    Column("partition", "PARTITION", Look.number),
-    Column("offset", "OFFSET", Look.number),
-    Column("timestamp_ms", "TIME", Look.time),
-    Column("segment", "SEGMENT", Look.number),
-    Column("position", "POSITION", Look.number),
-    Column("base_offset", "BASE", Look.number),
-    Column("last_offset", "LAST", Look.number),
-)
-LOOKUP_KEYS = (
-    *("topic", "partition", "directory", "segment", "position", "base_offset", "last_offset", "offset"),
-    "timestamp_ms",
-)
-STEP_KEYS = ("topic", "partition", "directory", "action", "file", "result", "slots", "visited", "bytes_read")
 
 _STRIP = 64
 
@@ -103,7 +88,7 @@ def lookup(
     problems: list[ListingProblem] = []
     target_ms = _target_ms(time)
     met = _Met(speak, common.guest(), severity(fail_on))
-    with rows(fmt, COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
+    with rows(fmt, LOOKUP_COLUMNS, raw=raw, sample=1 if explain else 500) as writer:
         for partition, search in _searches(expansion.targets, met.guest, problems):
             steps: list[SearchStep] = []
             if explain:
@@ -223,12 +208,7 @@ def _answer(partition: Partition, search: Search, offset: int | None, target_ms:
         found = search.time(target_ms)
     if found is None:
         return None
-    facts = asdict(found)
-    return {"kind": "lookup", **_whose(partition), **{key: facts[key] for key in LOOKUP_KEYS[3:]}}
-
-
-def _whose(partition: Partition) -> dict[str, object]:
-    return {"topic": partition.topic, "partition": partition.partition, "directory": partition.path}
+    return LOOKUPS.row(found, **values(PARTITION, partition))
 
 
 def _show_steps(
@@ -236,7 +216,7 @@ def _show_steps(
 ) -> None:
     if fmt is Format.ndjson:
         for step in steps:
-            write({"kind": "lookup_step", **_whose(partition), **asdict(step), "action": str(step.action)})
+            write(LOOKUP_STEPS.row(step, **values(PARTITION, partition)))
         return
     for number, step in enumerate(steps, 1):
         print(printable(f"{number:>2}. {_sentence(step)}"))

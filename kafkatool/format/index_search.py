@@ -49,7 +49,7 @@ def _bisect(look: Callable[[int], int], target: int, low: int, high: int) -> int
 
 
 def first_zero(numbers: array[int]) -> int:
-    """The first slot behind slot 0 that holds a zero; the count of all slots where none does."""
+    """Return the first slot after slot 0 that holds a zero; the count of all slots if none does."""
     raw, size = numbers.tobytes(), numbers.itemsize
     at = raw.find(bytes(size), size)
     while at >= 0 and at % size:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.indexes import OffsetIndex, sound_offset_index, sound_time_index
 from kafkatool.engine.batches.scan import Batch, scan
-from kafkatool.engine.batches.seek import checked_position
 from kafkatool.engine.directory.log_dir import Segment, SegmentState
 from kafkatool.engine.directory.roots import read_roots
 from kafkatool.engine.directory.selection import Selection
@@ -177,8 +176,13 @@ def _cuts(segment: Segment, wanted: Wanted, guest: Guest, split_size: int) -> li
 
 def _behind(source: Source, starts: list[int], index: OffsetIndex, wanted: Wanted) -> list[int]:
     """Drop the stretches that end before the first wanted offset."""
-    reached = checked_position(source, index, wanted.first_offset)
-    return [reached, *(start for start in starts if start > reached)]
+    # An entry has its batch's last offset: everything before the batch is below it.
+    at = bisect_left(index.offsets, wanted.first_offset - index.base_offset) - 1
+    if at < 0:
+        return starts
+    reached = index.positions[at]
+    first = reached if is_sound(source, index, at) else max(start for start in starts if start <= reached)
+    return [first, *(start for start in starts if start > reached)]
 
 
 def _stop(source: Source, index: OffsetIndex, wanted: Wanted, size: int) -> int:

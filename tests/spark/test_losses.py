@@ -217,7 +217,7 @@ def test_a_log_that_cannot_be_opened_is_damage(users: Path, monkeypatch: pytest.
         raise KafkatoolError(f"{path}: Permission denied")
 
     stretches = planned(users)
-    for module in ("spark.rows", "engine.batches.partition_walk", "engine.stats.walk"):
+    for module in ("spark.rows", "engine.batches.partition_walk", "engine.batches.segment_job"):
         monkeypatch.setattr(f"kafkatool.{module}.open_source", refuse)
     for granularity in GRANULARITIES:
         with pytest.raises(DamageMet, match="Permission denied"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkatool.commands.line.options import FormatOpt, RawOpt, TalkOptions, epilog
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.bench import CHANGE_COLUMNS, CHANGES
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode
 
@@ -21,16 +22,6 @@ EPILOG = epilog(
         "kafkatool bench compare --format ndjson a.json b.json | jq '.verdict // empty'": "for a script",
     }
 )
-
-_COLUMNS = [
-    Column("name", "WHAT"),
-    Column("before_text", "BEFORE", Look.number),
-    Column("after_text", "AFTER", Look.number),
-    Column("unit", "UNIT"),
-    Column("change_text", "CHANGE", Look.number),
-    Column("noise_text", "NOISE", Look.number),
-    Column("verdict", "VERDICT"),
-]
 
 
 def bench_compare(
@@ -53,7 +44,7 @@ def bench_compare(
     for name, was, is_now in differences(one, two):
         talk.note(f"{name} differs: {was} before, {is_now} after")
     found = list(compare(one, two))
-    with rows(fmt, _COLUMNS) as out:
+    with rows(fmt, CHANGE_COLUMNS) as out:
         for change in found:
             if changed and change.verdict == "same":
                 continue
@@ -66,16 +57,7 @@ def bench_compare(
 def _row(change: MeasuredChange, fmt: Format, *, raw: bool) -> dict[str, object]:
     from kafkatool.commands.bench.output import number
 
-    row: dict[str, object] = {
-        "kind": "bench_change",
-        "name": change.name,
-        "unit": change.unit,
-        "before": change.before,
-        "after": change.after,
-        "change": change.share,
-        "noise": change.noise,
-        "verdict": change.verdict,
-    }
+    row = CHANGES.row(change)
     if fmt is Format.ndjson:
         return row
     return row | {

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafkatool.commands.line.options import RawOpt, TalkOptions
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.bench import METRIC_COLUMNS, METRICS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.values import Format, takes_escapes
 
 if TYPE_CHECKING:
@@ -25,12 +26,6 @@ DirArg = Annotated[
     ),
 ]
 _SPARKS = "▁▂▃▄▅▆▇█"
-_COLUMNS = [
-    Column("name", "WHAT"),
-    Column("text", "VALUE", Look.number),
-    Column("unit", "UNIT"),
-    Column("spread", "", blank=""),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,9 @@ class BenchOptions(TalkOptions):
 
 
 def write_metrics(metrics: Iterable[Metric], fmt: Format, *, raw: bool) -> None:
-    with rows(fmt, _COLUMNS) as out:
+    with rows(fmt, METRIC_COLUMNS) as out:
         for metric in metrics:
-            row: dict[str, Any] = {"kind": "bench_metric", **metric.as_json()}
+            row = METRICS.row(metric)
             if fmt is not Format.ndjson:
                 row["text"] = number(metric.value, raw=raw)
                 row["spread"] = sparkline(metric.samples) if len(metric.samples) > 2 else ""

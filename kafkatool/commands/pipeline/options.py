@@ -9,7 +9,8 @@ import typer
 
 from kafkatool.commands.line.options import ConfigOpt, KafkaVersionOpt, PathOptions, SetOpt
 from kafkatool.commands.line.recheck_options import RecheckOptions
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.audit import RUN_COLUMNS, RUNS
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.errors import ExitCode
@@ -18,19 +19,6 @@ if TYPE_CHECKING:
     from kafkatool.commands.line.options import CommonOptions
     from kafkatool.engine.audit.run import PipelineRun, RunSummary
     from kafkatool.engine.batches.damage import Severity
-
-RUN_COLUMNS = (
-    Column("roots", "ROOTS", Look.number),
-    Column("partitions", "PARTITIONS", Look.number),
-    Column("segments", "SEGMENTS", Look.number),
-    Column("segments_read", "READ", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("batches", "BATCHES", Look.number),
-    Column("records", "RECORDS", Look.number),
-    Column("findings", "FINDINGS", Look.number),
-    Column("worst", "WORST"),
-    Column("run", "RUN"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +96,6 @@ def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, r
 
 
 def run_row(summary: RunSummary) -> Row:
-    from kafkatool.engine.batches.damage import Severity
-
-    worst = summary.worst
-    return {
-        "kind": "audit",
-        "run": summary.directory,
-        "roots": summary.roots,
-        "partitions": summary.partitions,
-        "segments": summary.segments,
-        "segments_read": summary.segments_read,
-        "segments_rechecked": summary.segments_rechecked,
-        "size": summary.size,
-        "size_read": summary.size_read,
-        "batches": summary.batches,
-        "records": summary.records,
-        "findings": sum(count for severity, count in summary.findings.items() if severity),
-        **{severity.label: summary.findings[severity] for severity in reversed(Severity)},
-        "worst": None if worst is None else worst.label,
-        "failures": summary.failures,
-    }
+    more = sum(count for severity, count in summary.findings.items() if severity)
+    counts = {severity.label: count for severity, count in summary.findings.items()}
+    return RUNS.row(summary, **counts, findings=more)

@@ -1,1 +1,1 @@
-"""Build the rows of each subject; `keys` says what each NDJSON key means."""
+"""Declare the rows of each subject: keys, types, meanings, titles of columns, and how values are got."""

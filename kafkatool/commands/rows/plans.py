@@ -164,7 +164,7 @@ def conclude(
 
 def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
     from kafkatool.commands.screen.stopping import Stopping
-    from kafkatool.engine.plan.applying import Stopped, apply, disk_for, outside_of, undo_command
+    from kafkatool.engine.plan.applying import Stopped, apply, disk_for, way_back
 
     try:
         with (
@@ -176,8 +176,8 @@ def _carry_out(plan: Plan, how: Applying, speak: Talk) -> str:
         speak.warn(f"{plan.log_dir}: interrupted; nothing was changed")
         raise
     if stop.is_wanted():
-        back = undo_command(plan.command, journal, outside_of(plan))
-        raise Stopped(f"{plan.log_dir}: interrupted when all was applied; to go back: {back}")
+        back = way_back(plan, journal)
+        raise Stopped(f"{plan.log_dir}: interrupted when all was applied; {back}")
     return journal
 
 
@@ -202,12 +202,11 @@ def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
 
 
 def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str:
-    from kafkatool.engine.plan.applying import outside_of, undo_command
+    from kafkatool.engine.plan.applying import way_back
 
     count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
     if journal is not None:
-        back = undo_command(plan.command, journal, outside_of(plan))
-        return f"{plan.log_dir}: {count} applied; to go back: {back}"
+        return f"{plan.log_dir}: {count} applied; {way_back(plan, journal)}"
     needed, free = (human_size(int(str(row[key]))) for key in ("bytes_needed", "bytes_free"))
     return f"{plan.log_dir}: {count}, {needed} needed, {free} free; nothing was changed, --apply does it"
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kafkatool.commands.line.options import CommonOptions, FormatOpt, PathOptions, RawOpt, epilog
-from kafkatool.commands.screen.table import Column, Look, rows
+from kafkatool.commands.rows.serving import SERVED, SERVED_COLUMNS, STATE
+from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, Row
 from kafkatool.commands.serve.options import NetworkOptions, ShownOptions
+from kafkatool.engine.batches.row_fields import values
 from kafkatool.errors import ExitCode, KafkatoolError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -29,19 +31,6 @@ EPILOG = epilog(
         "kafkatool serve --listen 0.0.0.0:9093 --tls-cert server.pem --users users DIR": ("over a network"),
     },
     5,
-)
-
-COLUMNS = (
-    Column("topic", "TOPIC"),
-    Column("partition", "PARTITION", Look.number),
-    Column("state", "STATE"),
-    Column("log_start_offset", "START", Look.number),
-    Column("last_stable_offset", "STABLE", Look.number),
-    Column("high_watermark", "HIGH WATERMARK", Look.number),
-    Column("log_end_offset", "END", Look.number),
-    Column("segments", "SEGMENTS", Look.number),
-    Column("size", "SIZE", Look.size),
-    Column("note", "NOTE", blank=""),
 )
 
 
@@ -83,7 +72,7 @@ def serve(
     if only_list:
         from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 
-        with rows(fmt, COLUMNS, raw=raw) as writer:
+        with rows(fmt, SERVED_COLUMNS, raw=raw) as writer:
             verdicts = TransactionVerdicts([home.log_dir for home in found.homes], expansion.named, guest)
             shown_rows = [_row(one, verdicts, guest) for one in catalog.partitions()]
             for row in shown_rows:
@@ -123,35 +112,19 @@ def _refuse_inside(path: str, found: Selection) -> None:
 
 def _row(partition: ServedPartition, verdicts: TransactionVerdicts, guest: Guest) -> Row:
     assert partition.partition is not None
-    row: dict[str, object] = {
-        "kind": "served",
-        "topic": partition.topic,
-        "partition": partition.number,
-        "directory": partition.partition.path,
-        "state": str(partition.partition.state),
-    }
     try:
         state = partition.state()
     except KafkatoolError as error:
-        return {**row, **dict.fromkeys(_FACTS), "note": str(error)}
+        return SERVED.row(partition, **values(STATE, None), note=str(error))
     held_by = _holder(partition, state.log_start, verdicts, guest) if state.open_transactions else None
     remarks = partition.remarks()
     if held_by is not None:
         remarks.append(held_by.words)
-    return {
-        **row,
-        "log_start_offset": state.log_start,
-        "last_stable_offset": state.last_stable,
-        "high_watermark": state.high_watermark,
-        "log_end_offset": state.log_end,
+    known = values(STATE, state) | {
         "checkpointed_high_watermark": partition.checkpointed,
-        "open_transactions": len(state.open_transactions),
         "held_by": None if held_by is None else held_by.row,
-        "aborted_transactions": len(state.aborted),
-        "segments": len(state.segments),
-        "size": sum(one.end for one in state.segments),
-        "note": "; ".join(remarks) or None,
     }
+    return SERVED.row(partition, **known, note="; ".join(remarks) or None)
 
 
 class _Holder(NamedTuple):
@@ -183,10 +156,3 @@ def _holder(
     if not judged:
         return None
     return _Holder(transaction_row(judged[0]), transaction_sentence(judged[0], "it holds the stable offset"))
-
-
-_FACTS = (
-    *("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
-    *("checkpointed_high_watermark", "open_transactions", "held_by", "aborted_transactions"),
-    *("segments", "size"),
-)

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from kafkatool.commands.rows.serving import SERVE_SUMMARY, SERVING
 from kafkatool.commands.screen.table import Ndjson
 from kafkatool.commands.screen.talk import Talk
 from kafkatool.commands.screen.values import Format, human_size, stdout, takes_escapes
@@ -178,18 +179,16 @@ class Session(ServerReporter):
         if metrics is not None:
             self._speak.note(f"metrics on http://{metrics.address}/metrics")
         if self._rows is not None:
-            self._rows.write(
-                {
-                    "kind": "serving",
-                    "host": address.host,
-                    "port": address.port,
-                    "bootstrap": str(told),
-                    "security": security,
-                    "topics": len(catalog.topics),
-                    "partitions": count,
-                    "metrics_port": None if metrics is None else metrics.address.port,
-                }
+            row = SERVING.row(
+                host=address.host,
+                port=address.port,
+                bootstrap=str(told),
+                security=security,
+                topics=len(catalog.topics),
+                partitions=count,
+                metrics_port=None if metrics is None else metrics.address.port,
             )
+            self._rows.write(row)
             sys.stdout.flush()
 
     def _conclude(self, totals: Totals) -> None:
@@ -199,19 +198,7 @@ class Session(ServerReporter):
             f"{human_size(traffic.by_sendfile)} by sendfile, {human_size(traffic.by_copy)} by copying"
         )
         if self._rows is not None:
-            self._rows.write(
-                {
-                    "kind": "serve_summary",
-                    "connections": totals.accepted,
-                    "connections_refused": totals.refused,
-                    "connections_failed": totals.failed,
-                    "requests": totals.requests,
-                    "bytes_by_sendfile": traffic.by_sendfile,
-                    "bytes_by_copy": traffic.by_copy,
-                    "bytes_by_send": traffic.other_bytes,
-                    "bytes_received": traffic.received,
-                }
-            )
+            self._rows.write(SERVE_SUMMARY.row(totals))
 
     # --- while it runs --------------------------------------------------------------------------------
 

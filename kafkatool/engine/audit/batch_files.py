@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from kafkatool.engine.batches.observers import Observer
@@ -33,6 +33,9 @@ class BatchFiles(Observer):
     parts: list[str] = field(default_factory=list)
     """Names of the files with its batches."""
     _open: _BatchPart | None = None
+
+    def fresh(self) -> Self:
+        return replace(self, parts=[])  # into the same files
 
     @contextmanager
     def walking(self, position: int) -> Iterator[None]:

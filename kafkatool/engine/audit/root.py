@@ -61,9 +61,7 @@ class Audit:
     """One root; `known` are its partitions as an earlier run found them, by path."""
 
     def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
-        self.verification = Verification(
-            list(root.targets), request.verify, observe=self._observers, recall=self._recall
-        )
+        self.verification = Verification(list(root.targets), request.verify, purpose=self)
         self.summary = self.verification.summary
         self.root = root
         self.request = request
@@ -89,7 +87,7 @@ class Audit:
 
     # --- what is read, and what is known ------------------------------------------------------------------
 
-    def _observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
+    def observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
         partition, files = place.partition, self.request.files
         name = _name(partition, segment)
         return Sums(), BatchFiles(files, self._staging, name, partition.partition, segment.base_offset)
@@ -109,7 +107,7 @@ class Audit:
         assert log is not None
         return self._segments.get((log.path.rpartition("/")[0], segment.base_offset, str(segment.state)))
 
-    def _recall(self, segment: Segment) -> LogFacts | None:
+    def recall(self, segment: Segment) -> LogFacts | None:
         log, kept = segment.log, self._kept(segment)
         assert log is not None
         if kept is None or not is_unchanged(kept, segment):

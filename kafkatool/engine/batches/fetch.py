@@ -1,4 +1,4 @@
-"""Which bytes of a log a fetch gets, as a broker cuts them.
+"""Decide which bytes of a log a fetch gets, as a broker does.
 
 A fetch is a slice of one segment's file: it begins with the whole batch that holds the asked offset, and may
 end in the middle of one. What lies at or behind the limit (the log's end, the high watermark, the last stable
@@ -19,21 +19,21 @@ _BASE = attrgetter("base_offset")
 
 
 class FetchedSegment(Protocol):
-    """A segment that can be fetched from."""
+    """Say what a fetch has to know of a segment."""
 
     base_offset: int
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that reaches an offset; None where there is none."""
+        """Return the first batch that reaches an offset; None if there is none."""
 
     def end_of_slice(self, position: int) -> int:
-        """The byte up to which batches follow each other from a position on."""
+        """Return the byte up to which batches follow each other from a position on."""
 
     def index(self) -> OffsetIndex: ...
 
 
 class LogSlice(NamedTuple):
-    """`size` bytes of a segment from its batch `first` on."""
+    """Name `size` bytes of a segment from its batch `first` on."""
 
     segment: int
     first: FoundBatch
@@ -41,7 +41,7 @@ class LogSlice(NamedTuple):
 
 
 def floor_segment(segments: Sequence[FetchedSegment], offset: int) -> int:
-    """The number of the last segment that begins at or below an offset; 0 where none does."""
+    """Return the number of the last segment that begins at or below an offset; 0 if none does."""
     return max(0, bisect_right(segments, offset, key=_BASE) - 1)
 
 
@@ -53,7 +53,7 @@ def find_slice(
     max_bytes: int,
     at_least_one: bool,
 ) -> LogSlice | None:
-    """What a fetch from an offset gets; None where no batch reaches it below the limit.
+    """Return what a fetch from an offset gets; None if no batch below the limit reaches it.
 
     With `at_least_one` the first batch is given whole, however large.
     """
@@ -71,7 +71,7 @@ def find_slice(
 
 
 def _position_of_limit(segments: Sequence[FetchedSegment], number: int, limit: int, end: int) -> int:
-    """How far into a segment a reader may look."""
+    """Return the byte of a segment up to which a reader may look."""
     last = floor_segment(segments, limit)
     if number != last:
         return end if number < last else 0
@@ -80,7 +80,7 @@ def _position_of_limit(segments: Sequence[FetchedSegment], number: int, limit: i
 
 
 def offset_behind(segments: Sequence[FetchedSegment], cut: LogSlice, log_end: int) -> int:
-    """An offset that no record in a slice reaches, as far as the index can tell its end."""
+    """Return an offset that no record in a slice reaches: the index knows it to within an entry."""
     behind = segments[cut.segment].index().offset_behind(cut.first.position + cut.size)
     if behind is not None:
         return behind

@@ -106,7 +106,7 @@ class _HeaderWalk:
         return None
 
     def _step(self, batch: FoundBatch) -> int:
-        """Remember a batch; returns its last offset."""
+        """Remember a batch; return its last offset."""
         self.frontier = batch.position + batch.size
         reached = batch.header.last_offset
         self.highest = reached if self.highest is None else max(self.highest, reached)

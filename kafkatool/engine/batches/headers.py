@@ -1,4 +1,4 @@
-"""From header to header: the length of a batch leads to the next one, and no checksum is looked at.
+"""Follow a log from header to header, by the lengths of its batches; no checksum is looked at.
 
 next_batch   as Kafka's reader of files: it throws at a length that cannot be right
 header_at    as a guest: what cannot be a header is none
@@ -21,7 +21,7 @@ _FRONT = Struct(">qi4xb")  # offset, length, magic
 
 
 class FoundBatch(NamedTuple):
-    """A batch in a `.log`, by its header."""
+    """Describe a batch in a `.log` by its header."""
 
     position: int
     size: int
@@ -29,7 +29,7 @@ class FoundBatch(NamedTuple):
 
 
 def next_batch(read: Callable[[int, int], bytes], position: int, end: int) -> FoundBatch | None:
-    """The batch that begins at a position; None where too few bytes are left for it.
+    """Return the batch that begins at a position; None if too few bytes are left for it.
 
     Raises FormatError where Kafka's reader throws.
     """
@@ -53,14 +53,14 @@ def next_batch(read: Callable[[int, int], bytes], position: int, end: int) -> Fo
 
 
 def follow(batch_at: Callable[[int], FoundBatch | None], position: int) -> Iterator[FoundBatch]:
-    """The batches from a position on, until there is none."""
+    """Yield the batches from a position on, until there is none."""
     while (found := batch_at(position)) is not None:
         yield found
         position += found.size
 
 
 def header_at(source: Source, position: int) -> Header | None:
-    """The header of a plausible entry at `position`; its checksum is not looked at."""
+    """Return the header at `position`; None if it cannot be one. The checksum is not looked at."""
     raw = source.read(position, HEADER_SIZE)
     header: Header | None = None
     with suppress(FormatError):
@@ -72,7 +72,7 @@ def header_at(source: Source, position: int) -> Header | None:
 
 
 def plausible_batches(source: Source, position: int) -> Iterator[FoundBatch]:
-    """The plausible entries that follow each other from a position on."""
+    """Yield the batches from a position on, as long as their headers can be right."""
 
     def batch_at(at: int) -> FoundBatch | None:
         header = header_at(source, at)

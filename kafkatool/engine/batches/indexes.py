@@ -1,4 +1,4 @@
-"""The indexes of a segment in memory: one form for every reader, however far it believes them.
+"""Hold the indexes of a segment in memory, for every reader, however far it believes them.
 
     whole     every slot of the file, as a broker maps it: preallocated zeros take part in a search
     written   without those zeros, as a broker leaves the file when it closes the segment
@@ -41,7 +41,7 @@ def _nothing() -> Column:
 
 @dataclass(slots=True)
 class OffsetIndex:
-    """Slots of an `.index`: last offsets of batches, relative to the base, and where these begin."""
+    """Hold slots of an `.index`: last offsets of batches, relative to the base, and where these begin."""
 
     base_offset: int = 0
     offsets: Column = field(default_factory=_nothing)
@@ -57,7 +57,7 @@ class OffsetIndex:
         return cls.whole(data[: offset_index.entries_end(data)], base_offset)
 
     def sound_count(self, log_size: int) -> int:
-        """How many entries there are before the first that contradicts another, or the size of the log."""
+        """Count the entries before the first that contradicts another, or the size of the log."""
         count = self.rising_count()
         while count and self.positions[count - 1] >= log_size:
             count -= 1
@@ -67,26 +67,26 @@ class OffsetIndex:
         return min(loops.rising(self.offsets, 0), loops.rising(self.positions, 1))
 
     def sound(self, log_size: int) -> OffsetIndex:
-        """The same, cut in place to the entries that may be right: what is whole is not copied."""
+        """Cut it in place to the entries that may be right: what is whole is not copied."""
         count = self.sound_count(log_size)
         del self.offsets[count:], self.positions[count:]
         self.is_sound = True
         return self
 
     def packed(self) -> OffsetIndex:
-        """The same in half of the memory, for whoever keeps many."""
+        """Return the same in half of the memory, for whoever keeps many."""
         return OffsetIndex(self.base_offset, _packed(self.offsets), _packed(self.positions), self.is_sound)
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """Return its bytes in memory."""
         return 2 * self.offsets.itemsize * len(self.offsets)
 
     def entry(self, slot: int) -> OffsetEntry:
         return OffsetEntry(self.offsets[slot], self.positions[slot])
 
     def floor(self, offset: int, visited: list[int] | None = None) -> OffsetEntry:
-        """The entry to start reading from for an offset: the greatest at or below it, else (0, 0).
+        """Return the entry to start reading from for an offset: the greatest at or below it, else (0, 0).
 
         The slots that Kafka's search looks at are appended to `visited`.
         """
@@ -104,14 +104,14 @@ class OffsetIndex:
         return OffsetEntry(0, 0) if slot < 0 else self.entry(slot)
 
     def offset_behind(self, position: int) -> int | None:
-        """The offset of the first entry at or behind a byte."""
+        """Return the offset of the first entry at or after a byte."""
         slot = bisect_left(self.positions, position)
         return self.base_offset + self.offsets[slot] if slot < len(self.offsets) else None
 
 
 @dataclass(slots=True)
 class TimeIndex:
-    """Slots of a `.timeindex`: greatest times so far, and the last offsets of their batches."""
+    """Hold slots of a `.timeindex`: greatest times so far, and the last offsets of their batches."""
 
     base_offset: int = 0
     times: Column = field(default_factory=_nothing)
@@ -129,7 +129,7 @@ class TimeIndex:
         return min(loops.rising(self.times, 0), loops.rising(self.offsets, 0))
 
     def sound(self) -> TimeIndex:
-        """The same, cut in place to the entries that may be right."""
+        """Cut it in place to the entries that may be right."""
         count = self.sound_count()
         del self.times[count:], self.offsets[count:]
         return self
@@ -138,35 +138,35 @@ class TimeIndex:
         return TimeEntry(self.times[slot], self.offsets[slot])
 
     def floor(self, time_ms: int, visited: list[int] | None = None) -> TimeEntry:
-        """The greatest entry at or below a time, else (-1, 0)."""
+        """Return the greatest entry at or below a time, else (-1, 0)."""
         slot = lower_bound(len(self.times), self.times.__getitem__, time_ms, time_index.ENTRY_SIZE, visited)
         return TimeEntry(NO_TIMESTAMP, 0) if slot < 0 else self.entry(slot)
 
 
 def read_offset_index(log_path: str, guest: Guest) -> OffsetIndex:
-    """What is written in the `.index` beside a log; empty where there is none that can be read."""
+    """Read what is written in the `.index` beside a log; empty if there is none that can be read."""
     return OffsetIndex.written(_read(log_path, ".index", guest), _base(log_path))
 
 
 def read_time_index(log_path: str, guest: Guest) -> TimeIndex:
-    """What is written in the `.timeindex` beside a log; empty where there is none that can be read."""
+    """Read what is written in the `.timeindex` beside a log; empty if there is none that can be read."""
     return TimeIndex.written(_read(log_path, ".timeindex", guest), _base(log_path))
 
 
 def sound_offset_index(log_path: str, log_size: int, guest: Guest) -> OffsetIndex:
-    """The entries of the `.index` beside a log of this size that may be right."""
+    """Read the entries of the `.index` beside a log of this size that may be right."""
     data = _read(log_path, ".index", guest, min(MOST_READ, index_limit(log_size)))
     return OffsetIndex.whole(without_zeros(data, offset_index.ENTRY_SIZE), _base(log_path)).sound(log_size)
 
 
 def sound_time_index(log_path: str, log_size: int, guest: Guest) -> TimeIndex:
-    """The entries of the `.timeindex` beside a log of this size that may be right."""
+    """Read the entries of the `.timeindex` beside a log of this size that may be right."""
     data = _read(log_path, ".timeindex", guest, min(MOST_READ, index_limit(log_size)))
     return TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), _base(log_path)).sound()
 
 
 def without_zeros(data: bytes, entry_size: int) -> bytes:
-    """The slots of an index up to the zeros at its end."""
+    """Cut off the zeros at the end of an index."""
     return data[: -(-len(data.rstrip(b"\0")) // entry_size) * entry_size]
 
 

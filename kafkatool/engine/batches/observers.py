@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from typing import Self
 
 import numpy as np
@@ -20,6 +21,10 @@ _FIELDS = len(BatchColumns._fields)
 
 class Observer:
     """Something that a walk adds up. Goes to the workers empty, and comes back with what it saw."""
+
+    def fresh(self) -> Self:
+        """Another one that has seen nothing yet."""
+        return deepcopy(self)
 
     def walking(self, _position: int) -> AbstractContextManager[object]:
         """Entered while a stretch that begins there is walked."""

@@ -49,13 +49,17 @@ tree = partial(RowField, "tree")  # an object
 
 def inside(what: str, *fields: RowField) -> Iterator[RowField]:
     """The same fields of something that the row's subject holds; all null where that is None."""
-    outer = attrgetter(what)
-    return (field._replace(get=partial(_inner, outer, field.getter)) for field in fields)
+    return (field._replace(get=_inside(what, field)) for field in fields)
 
 
-def _inner(outer: Callable[[Any], Any], inner: Callable[[Any], object], subject: Any) -> object:
-    found = outer(subject)
-    return None if found is None else inner(found)
+def _inside(what: str, field: RowField) -> Callable[[Any], object]:
+    outer, inner = attrgetter(what), field.getter
+
+    def get(subject: object) -> object:
+        found = outer(subject)
+        return None if found is None else inner(found)
+
+    return get
 
 
 def values(fields: Iterable[RowField], subject: object) -> dict[str, Any]:

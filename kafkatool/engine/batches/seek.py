@@ -117,7 +117,7 @@ def seek(source: Source, path: str, wanted: Range, guest: Guest) -> int:
 
 
 def checked_position(source: Source, index: OffsetIndex, offset: int) -> int:
-    """Where the index says to begin for an offset, if a good batch not above it stands there; else 0."""
+    """Return where the index says to begin for an offset, if a good batch not above it is there; else 0."""
     position = index.floor(offset).position
     found = batch_at(source, position) if position > 0 else None
     return position if found is not None and found <= offset else 0

@@ -10,12 +10,13 @@ is read cache-neutrally. What vanishes meanwhile is left out, with a note.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkatool.engine.batches.headers import plausible_batches
-from kafkatool.engine.batches.indexes import read_offset_index
+from kafkatool.engine.batches.indexes import sound_offset_index
 from kafkatool.engine.directory.extent import (
     first_timestamp,
     last_indexed_position,
@@ -201,10 +202,9 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     with suppress(OSError, KafkatoolError), open_source(log.entry.path, guest) as source:
         position = 0
         if start:
-            known = read_offset_index(log.entry.path, guest).positions
-            behind = [at for at in known if at >= start]
-            before = [at for at in known if at < start]
-            position = behind[0] if behind else (before[-1] if before else 0)
+            known = sound_offset_index(log.entry.path, log.entry.size, guest).positions
+            at = bisect_left(known, start)
+            position = known[min(at, len(known) - 1)] if known else 0
         for found in plausible_batches(source, position):
             if found.position >= start:
                 return found.header.base_offset, first_timestamp(found.header)

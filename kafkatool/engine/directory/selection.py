@@ -105,7 +105,8 @@ class Selection:
     @cached_property
     def log_dirs(self) -> list[LogDir]:
         """Those that were named, with all their partitions. Raises KafkatoolError."""
-        return [self._log_dir(one.path, is_whole=True) for one in self.targets if _is_log_dir(one)]
+        named = (one.path for one in self.targets if isinstance(one, LogDirTarget))
+        return [self._log_dir(path, is_whole=True) for path in named]
 
     def log_dir_of(self, partition: str) -> LogDir:
         """The directory that a partition's lies in: what is at its top. Raises KafkatoolError."""
@@ -258,10 +259,6 @@ class Selection:
         homes = [os.path.dirname(absolute_path(directory)), *(one.path for one in self.targets)]
         beside = [os.path.join(home, METADATA_PARTITION) for home in homes]
         return topic_names(beside, {found.topic_id}, self._guest).get(found.topic_id)
-
-
-def _is_log_dir(target: Target) -> bool:
-    return isinstance(target, LogDirTarget)
 
 
 def _is_at_top(problem: ListingProblem, log_dir: LogDir) -> bool:

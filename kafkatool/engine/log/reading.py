@@ -1,4 +1,4 @@
-"""Read a log as a broker serves it: which bytes, and which transactions of them do not count."""
+"""Read a log as a broker serves it: bytes, and which transactions in them do not count."""
 
 from __future__ import annotations
 

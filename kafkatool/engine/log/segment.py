@@ -415,7 +415,7 @@ class WritableSegment:
         return None
 
     def end_of_slice(self, position: int) -> int:
-        """Batches follow each other up to the end."""
+        """Return the end: batches follow each other up to there."""
         return self.size
 
     def next_offset(self) -> int:
@@ -426,7 +426,10 @@ class WritableSegment:
         return end
 
     def index_position(self, offset: int) -> int:
-        """Where to begin to look for an offset."""
+        """Return where to begin to look for an offset.
+
+        The index is read slot by slot, as a broker's pages are: those of a week's log have gigabytes.
+        """
         slot = lower_bound(self.accounting.offset_entries, self._index_key, offset, offset_index.ENTRY_SIZE)
         return 0 if slot < 0 else self._offset_entry(slot).position
 

@@ -206,8 +206,7 @@ class _Application:
 
     def _ways(self) -> str:
         assert self._journal is not None
-        back = undo_command(self._plan.command, self._journal.path, outside_of(self._plan))
-        return f"to go on: {self._plan.go_on}; to go back: {back}"
+        return f"to go on: {self._plan.go_on}; {way_back(self._plan, self._journal.path)}"
 
 
 def undo_command(command: str, journal: str, outside: Iterable[str] = ()) -> str:
@@ -216,9 +215,12 @@ def undo_command(command: str, journal: str, outside: Iterable[str] = ()) -> str
     return Advice.UNDO(command=command, journal=os.path.abspath(journal), backup_dirs=named)
 
 
-def outside_of(plan: Plan) -> list[str]:
-    """Return the directory that a plan moves files to, as an undo has to be told of it."""
-    return [os.path.realpath(one) for one in plan.directories[:1]]
+def way_back(plan: Plan, journal: str) -> str:
+    """Say how to undo what was applied of a plan, or that nothing can."""
+    if any(step.action is Action.PURGE for step in plan.steps):
+        return "there is no way back"
+    outside = [os.path.realpath(one) for one in plan.directories[:1]]
+    return f"to go back: {undo_command(plan.command, journal, outside)}"
 
 
 # --- names ----------------------------------------------------------------------------------------------

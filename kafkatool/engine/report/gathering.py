@@ -130,8 +130,7 @@ class Gathering:
     """One run."""
 
     def __init__(self, targets: list[Target], request: GatheringRequest) -> None:
-        numbers = (BatchNumbers(request.now_ms),)
-        self.verification = Verification(targets, request.verify, observe=lambda _place, _segment: numbers)
+        self.verification = Verification(targets, request.verify, purpose=self)
         self.summary = self.verification.summary
         self.places, self.log_dirs = self.verification.places, self.verification.log_dirs
         self.request = request
@@ -208,6 +207,12 @@ class Gathering:
         before = len(trouble.kept)
         trouble.add(finding, keep=self._kept < MOST_KEPT)
         self._kept += len(trouble.kept) - before
+
+    def observers(self, _place: CheckedPlace, _segment: Segment) -> tuple[BatchNumbers]:
+        return (BatchNumbers(self.now_ms),)
+
+    def recall(self, _segment: Segment) -> None:
+        """Nothing is known of an earlier run."""
 
     def _count_topic(self, place: CheckedPlace, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
         topic = self.topics.setdefault(topic_name(place.partition), TopicNumbers())

@@ -1,4 +1,4 @@
-"""What contradicts itself in `.index` and `.timeindex`, or the size of the log.
+"""Find what contradicts itself in `.index` and `.timeindex`, or the size of the log.
 
 Only what a broker relies on is asked for: entries that increase, lead to a batch, and let no search start too
 late. Entries for groups of batches, indexes of cleaned segments, and preallocated zeros behind the entries of

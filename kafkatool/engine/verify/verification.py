@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlib import crc32
 
 from kafkatool.engine.batches.indexes import sound_offset_index
@@ -48,8 +48,6 @@ _TOP = (
     kinds.META_PROPERTIES,
 )
 
-Observe = Callable[[CheckedPlace, Segment], "tuple[Observer, ...]"]
-Recall = Callable[[Segment], LogFacts | None]
 _Key = tuple[int, int]
 """Number of the place, number of the segment in it."""
 
@@ -66,6 +64,16 @@ class VerifyRequest:
     """Bytes of a split; None: what suits the number of jobs and what is left to do."""
     partitions_only: bool = False
     """Whether what is at the top of log directories is left to others."""
+
+
+class VerifyPurpose(Protocol):
+    """What logs are verified for, if for more than to find what is wrong with them."""
+
+    def observers(self, place: CheckedPlace, segment: Segment) -> tuple[Observer, ...]:
+        """Who sees the batches of a log besides."""
+
+    def recall(self, segment: Segment) -> LogFacts | None:
+        """The facts of a segment that need not be read again."""
 
 
 class CheckedPartition(NamedTuple):
@@ -86,20 +94,13 @@ class Verification:
         targets: list[Target],
         request: VerifyRequest,
         scrub: Scrub | None = None,
-        *,
-        observe: Observe | None = None,
-        recall: Recall | None = None,
+        purpose: VerifyPurpose | None = None,
     ) -> None:
-        """List what is there to check; raises KafkatoolError where a target cannot be listed.
-
-        `observe` names who else wants to see the batches of a log, `recall` knows segments that need not
-        be read; without it `scrub` does.
-        """
+        """List what is there to check; raises KafkatoolError where a target cannot be listed."""
         self.summary = VerifySummary(sample=request.sample)
         self._request = request
         self._scrub = scrub
-        self._observe = observe
-        self._recall = recall or self._recall_of_scrub
+        self._purpose = purpose
         self._known: dict[_Key, LogFacts] = {}
         files = [one for one in targets if isinstance(one, FileTarget)]
         directories = (one for one in targets if not isinstance(one, FileTarget))
@@ -254,10 +255,12 @@ class Verification:
             is_active=segment.state is SegmentState.ACTIVE,
             deep=self._request.deep,
             guest=guest,
-            observers=() if self._observe is None else self._observe(place, segment),
+            observers=() if self._purpose is None else self._purpose.observers(place, segment),
         )
 
-    def _recall_of_scrub(self, segment: Segment) -> LogFacts | None:
+    def _recall(self, segment: Segment) -> LogFacts | None:
+        if self._purpose is not None:
+            return self._purpose.recall(segment)
         if self._scrub is None or segment.state is SegmentState.ACTIVE or self._request.sample is not None:
             return None
         return self._scrub.recall(segment)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -44,10 +43,10 @@ class LogJob(SegmentJob[LogFacts]):
     deep: bool = False
     check_indexes: bool = True
     observers: tuple[Observer, ...] = ()
-    """Who wants to see the good batches besides; each stretch is walked with copies of them."""
+    """Who wants to see the good batches besides; each stretch is walked with fresh ones."""
 
     def begin(self, position: int) -> LogFacts:
-        return LogFacts(start=position, stop=position, observers=deepcopy(self.observers))
+        return LogFacts(start=position, stop=position, observers=tuple(one.fresh() for one in self.observers))
 
     def walk(self, walk: SegmentWalk, found: LogFacts, *, is_fresh: bool) -> LogFacts:
         facts = self.begin(found.start) if is_fresh else found  # what fails half-way does not count

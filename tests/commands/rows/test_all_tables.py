@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from kafkatool.commands.rows.keys import ROW_KINDS
+from kafkatool.commands.rows.all_tables import ROW_TABLES
 from kafkatool.engine.batches.damage import FindingClass, Severity
 from kafkatool.format.batch import Codec
 from kafkatool.format.state.clean_shutdown import write_clean_shutdown
 from kafkatool.format.state.quorum_state import QuorumState, write_quorum_state
 from tests.cli import rows_of
 from tests.engine.held_logs import HELD, LIMITS, write_log
+from tests.places import ROOT
 from tests.serving import served
 from tests.transcripts import prepare
 
@@ -90,23 +93,41 @@ def _cache_rows(log_dir: Path) -> Iterator[Row]:
 
 def test_every_row_has_the_keys_of_its_kind_in_their_order(rows: list[Row]) -> None:
     for row in rows:
-        kind = ROW_KINDS[str(row["kind"])]
+        fields = ROW_TABLES[str(row["kind"])].fields
         keys = [key for key in row if key != "kind"]
-        known = [key for key in kind.keys if key in row or key not in kind.optional]
-        if kind is ROW_KINDS["record"]:
+        known = [field.key for field in fields if field.key in row or not field.optional]
+        if row["kind"] == "record":
             assert set(keys) == set(known), row  # `decoded` comes last, whatever else is there
         else:
             assert keys == known, row
 
 
+def test_every_row_is_as_the_json_schema_says(rows: list[Row]) -> None:
+    schema = json.loads((ROOT / "docs" / "ndjson.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for row in rows:
+        assert [error.message for error in validator.iter_errors(row)] == [], row
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kind": "total"}, {"kind": "record", "offset": None}, {"kind": "clean_shutdown", "file": 7}],
+    ids=lambda row: str(row["kind"]),
+)
+def test_the_json_schema_refuses_what_no_row_is(wrong: Row) -> None:
+    schema = json.loads((ROOT / "docs" / "ndjson.schema.json").read_text())
+    assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)
+
+
 def test_every_kind_of_row_was_seen(rows: list[Row]) -> None:
-    assert {row["kind"] for row in rows} == set(ROW_KINDS)
+    assert {row["kind"] for row in rows} == set(ROW_TABLES)
 
 
 def test_every_key_was_seen(rows: list[Row]) -> None:
-    for name, kind in ROW_KINDS.items():
+    for name, table in ROW_TABLES.items():
         seen = {key for row in rows if row["kind"] == name for key in row}
-        assert kind.keys.keys() - seen == set(), name
+        assert set(table.keys) - seen == set(), name
 
 
 def test_times_are_whole_milliseconds(rows: list[Row]) -> None:
@@ -116,7 +137,8 @@ def test_times_are_whole_milliseconds(rows: list[Row]) -> None:
 
 
 def test_the_manual_names_every_class_severity_and_codec() -> None:
-    damage, batch = ROW_KINDS["damage"].keys, ROW_KINDS["batch"].keys
+    damage = {field.key: field.meaning for field in ROW_TABLES["damage"].fields}
+    batch = {field.key: field.meaning for field in ROW_TABLES["batch"].fields}
     assert all(f"{finding}" in damage["class"] for finding in FindingClass)
     assert all(severity.label in damage["severity"] for severity in Severity)
     assert all(codec.label in batch["codec"] for codec in Codec)
