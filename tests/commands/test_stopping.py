@@ -15,6 +15,7 @@ import pytest
 from kafkatool.format.batch import read_header
 from kafkatool.format.names import segment_file
 from tests.cli import run
+from tests.commands.sure_options import CERTAIN
 from tests.engine.disk import write_meta_properties, write_partition
 from tests.log_dirs import read_tree
 
@@ -155,3 +156,19 @@ def test_signals_are_ours_again_afterwards(log_dir: Path) -> None:
     assert run("recover", "--offline", "--apply", str(log_dir)).exit_code == 0
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_what_comes_after_it_is_not_begun(tmp_path: Path) -> None:
+    root = tmp_path / "logs"
+    for name in ("users-0", "users-1"):
+        write_partition(root, name, segments=3)
+    write_meta_properties(root)
+    (root / "replication-offset-checkpoint").write_text("0\n2\nusers 0 180\nusers 1 180\n")
+    before = read_tree(root / "users-1")
+    slow = Slow("carry_out", "compact", "--offline", "--apply", *CERTAIN, str(root))
+    slow.send(signal.SIGINT)
+    code, err = slow.end()
+    assert code == 130
+    assert "left as it is" not in err
+    assert read_tree(root / "users-1") == before
+    assert len(list(root.glob("compact.kafkatool-*"))) == 1

@@ -84,9 +84,11 @@ class Telling:
                     self._apply(partition, plan)
 
     def _apply(self, partition: Partition, plan: Plan) -> None:
+        from kafkatool.engine.plan.applying import Stopped
+
         try:
             conclude(plan, self.request.how, self.talk, self.out, self.fmt, do_apply=True)
-        except Refused:
+        except (Refused, Stopped):
             raise
         except (FileNotFoundError, KafkatoolError) as error:
             self.outcome.fail(self.talk, [f"{partition.path}: {error}; left as it is"])
