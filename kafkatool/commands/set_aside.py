@@ -182,7 +182,7 @@ class _SetAsideRun:
             view = read_cluster_view(_metadata_partitions(metadata, self._guest), self._guest)
         if not view.is_known or not view.is_complete:
             raise Refused(
-                f"{describe or metadata}: tells of no partition, or not of all: nothing can be judged"
+                f"{describe or metadata}: does not describe all partitions, so nothing can be judged"
             )
         return view
 
@@ -210,7 +210,7 @@ class _SetAsideRun:
             stake = stake_of(one, self._guest)
             self._talk.warn(f"{one.partition.path}: {stake}, high watermark {self._watermark(one)}")
         if not self._accept_loss:
-            raise Refused("acknowledged records could be lost; --accept-loss does it all the same")
+            raise Refused("acknowledged records could be lost; --accept-loss proceeds anyway")
 
     def _watermark(self, one: Moved) -> object:
         return one.log_dir.high_watermarks.get(one.key, "unknown")

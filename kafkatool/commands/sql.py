@@ -160,7 +160,7 @@ def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> Non
     found = find_subjects(paths, guest)
     if found.unread:
         raise KafkatoolError(
-            f"{'; '.join(found.unread)}: an answer would lack it: name only what can be read"
+            f"{'; '.join(found.unread)}: the answer would be incomplete; name only what can be read"
         )
     for problem in found.problems:
         talk.warn(problem)

@@ -107,7 +107,7 @@ def _start_where_it_works(master: str, conf: Mapping[str, str], scratch: str, sa
     session.stop()
     from kafkatool.spark.packing import packed_environment
 
-    say("the executors have no such kafkatool: it is packed, and sent to them")
+    say("the executors have no matching kafkatool; it is packed and sent to them")
     archive = packed_environment(scratch)
     archives = ",".join(filter(None, [conf.get("spark.archives"), f"{archive}#{_ENVIRONMENT}"]))
     sent = {"spark.archives": archives, "spark.executorEnv.PYTHONPATH": _ENVIRONMENT}

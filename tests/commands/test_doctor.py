@@ -103,7 +103,7 @@ def test_brokers_are_judged_one_by_one_and_the_worst_decides(log_dir: Path, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--user", "no-such-user", "DIR"], b"nobody on this host is called that"),
+        (["--user", "no-such-user", "DIR"], b"no such user on this host"),
         (["DIR/orders-0"], b"name its log directory"),
         (["DIR/meta.properties"], b"name its log directory"),
         (["DIR/../gone"], b"No such file"),

@@ -346,7 +346,7 @@ def _tell(total: WrittenLogs, load: Load, bare: list[Limit], talk: Talk) -> None
     if total.stopped:
         talk.warn(f"stopped early: {total.stopped}; the numbers are those of {total.records:,} records")
     if total.is_cycled:
-        talk.note("more records than fit into memory: keys and payloads come again and again")
+        talk.note("more records than fit into memory: keys and payloads repeat")
     in_disk = (total.write_seconds + total.sync_seconds) / (total.seconds * load.writers or 1e-9)
     if load.throughput > 0 and total.cpu_seconds < 0.8 * total.seconds * load.writers:
         talk.note(

@@ -50,7 +50,7 @@ def bench_compare(
                 continue
             out.write(_row(change, fmt, raw=raw))
     if not found:
-        talk.warn("the two have no number in common: they are results of different benchmarks")
+        talk.warn("the two have no number in common; they are results of different benchmarks")
     raise typer.Exit(ExitCode.OK if found else ExitCode.USAGE)
 
 

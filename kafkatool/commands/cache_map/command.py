@@ -108,7 +108,7 @@ def _targets(where: PathOptions, pid: int | None, looking: Looking) -> list[Targ
     from kafkatool.engine.files.open_files import open_kafka_files
 
     if where.paths or where.files_from:
-        raise UsageError("--pid takes no PATH: the process says which files it has open")
+        raise UsageError("--pid takes no PATH; the process says which files it has open")
     paths, deleted = open_kafka_files(pid)
     if deleted:
         looking.talk.note(f"{deleted} files of process {pid} are deleted and still open: they are left out")
@@ -122,6 +122,6 @@ def _lags(texts: list[str]) -> dict[str, int]:
     for text in texts:
         group, equals, offset = text.rpartition("=")
         if not equals or not offset.isdigit() or not group:
-            raise UsageError(f"--lag {text!r}: say GROUP=OFFSET")
+            raise UsageError(f"--lag {text!r}: write GROUP=OFFSET")
         found[group] = int(offset)
     return found

@@ -75,7 +75,7 @@ class Looking:
             for row in self._changes(targets, action, wanted):
                 out.write(row)
         if not wanted.apply:
-            self.talk.note("nothing is changed: --apply does it")
+            self.talk.note("nothing was changed; --apply carries it out")
 
     def _changes(
         self, targets: list[Target], action: CacheAction, wanted: CacheChangeOptions

@@ -69,11 +69,11 @@ class PassOptions:
         if self.passes and self.until_stable:
             raise UsageError("--passes and --until-stable exclude each other")
         if sum((plan.apply, self.write_to is not None, self.key is not None, self.top is not None)) > 1:
-            raise UsageError("--apply, --write-to, --key and --top go one at a time")
+            raise UsageError("--apply, --write-to, --key and --top exclude each other")
         if plan.apply and broker.at is not None:
-            raise UsageError("--at is for telling: --apply goes by the clock")
+            raise UsageError("--at only shows what would happen; --apply uses the current time")
         if plan.apply and where_to_run.spark is not None:
-            raise UsageError("--spark tells and writes copies: --apply goes without it")
+            raise UsageError("--spark only shows plans and writes copies; leave it out with --apply")
 
     def request(self, plan: PlanOptions, broker: BrokerOptions, named: Sequence[str]) -> CompactionRequest:
         """What is asked of the engine. Raises UsageError."""

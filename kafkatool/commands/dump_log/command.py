@@ -237,7 +237,9 @@ def dump_log(
         request.talk.warn("nothing matches")
         raise typer.Exit(ExitCode.USAGE)
     for path in outcome.unread:
-        request.talk.warn(f"{path}: nothing of it was read: Kafka's text has no form for it, others may")
+        request.talk.warn(
+            f"{path}: nothing was read: Kafka's text format has no form for it, other formats may"
+        )
     raise typer.Exit(outcome.exit_code(severity(fail_on)))
 
 

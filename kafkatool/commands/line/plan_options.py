@@ -65,7 +65,7 @@ class ChangeOptions:
         if self.undo is None:
             return False
         if where.paths or where.files_from:
-            raise UsageError("--undo takes no PATH: the journal knows what was changed")
+            raise UsageError("--undo takes no PATH: the journal says what was changed")
         outside = [one for one in (self.backup_dir, moved_to) if one is not None]
         undo_journal(UndoRequest(self.undo, command, outside, self.offline, self.apply), speak, fmt)
         return True

@@ -59,7 +59,7 @@ class SparkOptions:
         """A pool to run on, and whom to tell of bytes that are done."""
         if self.spark is None:
             if self.conf:
-                raise UsageError("--conf is for Spark: say --spark too")
+                raise UsageError("--conf is for Spark; give --spark too")
             from kafkatool.engine.jobs.worker_pool import workers
 
             # The pool comes first: processes are forked before anything starts a thread.

@@ -59,7 +59,7 @@ def pipeline_report(
         for row in found.new_findings:
             talk.note(f"{row['severity']}: {row['class']} in {row['file']} at byte {row['position']}")
     for name in found.gone_topics:
-        talk.note(f"{name}: was there, and is gone")
+        talk.note(f"{name}: is gone since then")
     if older is not None:
         talk.note(f"{len(found.new_findings)} findings are new, {found.mended} are gone")
     for failure in found.run.manifest["failures"]:

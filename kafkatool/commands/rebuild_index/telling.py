@@ -59,4 +59,4 @@ class RebuildTelling:
                 self.talk.warn(damage_sentence(place, damage))
         if part.damage:
             directory = os.path.basename(os.path.abspath(part.partition.path))
-            self.talk.warn(f"{directory}: transactions and snapshots behind the damage are left as they are")
+            self.talk.warn(f"{directory}: transactions and snapshots after the damage are left as they are")

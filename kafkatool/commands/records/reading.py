@@ -215,12 +215,14 @@ class RecordReading:
         """How many records each rule hid."""
         lost = self.hidden.counts[VisibilityRule.UNKNOWN]
         if lost:
-            self.talk.warn(f"hidden: {lost} unknown, as the damage may hold the end of their transactions")
+            self.talk.warn(
+                f"hidden: {lost} unknown, because the damage may contain the end of their transactions"
+            )
         if self.redacted:
-            self.talk.note(f"left out, as they hold secrets: {self.redacted}")
+            self.talk.note(f"left out because they contain secrets: {self.redacted}")
         sentence = self.hidden.sentence()
         if sentence:
-            self.talk.note(f"hidden, as from a consumer of committed records: {sentence}; --all shows them")
+            self.talk.note(f"hidden, as for a read_committed consumer: {sentence}; --all shows them")
 
 
 def visible_row(

@@ -72,7 +72,7 @@ class RecoveryTelling:
                 has_it = "has it in sync" if is_in_sync else "is eligible to lead it"
                 self.talk.warn(
                     f"{path}: by the metadata of {iso_time(metadata_ms)} node {', '.join(map(str, nodes))} "
-                    f"{has_it}: better set this copy aside and let the broker fetch it anew"
+                    f"{has_it}: better set this copy aside and let the broker fetch it again"
                 )
             case PartitionSalvaged():
                 for row in self._salvaged(event):

@@ -66,5 +66,5 @@ class JudgedBy:
         )
         run.summary.failures += expansion.problems
         if not run.places and not run.log_dirs:
-            raise UsageError("nothing to report of there")
+            raise UsageError("nothing to report there")
         return run

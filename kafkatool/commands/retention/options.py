@@ -75,7 +75,7 @@ class AskOptions:
         modes = (*only_tell, self.purge, self.move_to is not None)
         if sum(modes) > 1 or (plan.apply and any(only_tell)):
             raise UsageError(
-                "--forecast, --free, --move-to and --purge go one at a time; the first two only tell"
+                "--forecast, --free, --move-to and --purge exclude each other; the first two only show"
             )
 
     def judging(self, plan: PlanOptions, broker: BrokerOptions, now_ms: int) -> RetentionRequest:
@@ -85,7 +85,7 @@ class AskOptions:
         watermark, at_log_end = broker.watermark()
         moment_ms = broker.moment(now_ms)
         if plan.apply and moment_ms > now_ms:
-            raise UsageError("--at a time to come is for telling: --apply does what is due by now")
+            raise UsageError("--at a future time only shows what would happen; --apply does what is due now")
         return RetentionRequest(moment_ms, watermark, at_log_end, self.remote_offset, self.check_times)
 
     def refuse_many(self, judging: RetentionRequest, partitions: int) -> None:
@@ -96,13 +96,13 @@ class AskOptions:
             raise UsageError("--high-watermark N takes one partition")
 
     def duration_ms(self) -> int:
-        """Raises UsageError where that is too short to look at."""
+        """Raises UsageError where that is too short."""
         from kafkatool.commands.line.arguments import parse_duration
         from kafkatool.engine.retention.run import STEPS
 
         found = parse_duration(str(self.forecast))
         if found < STEPS:
-            raise UsageError(f"--forecast {self.forecast}: too short to look at")
+            raise UsageError(f"--forecast {self.forecast}: too short")
         return found
 
     def wanted(self) -> int:

@@ -90,7 +90,7 @@ class RetentionTelling:
                 ({**row, "bar": bar(point.size, largest)} if drawn else row for point, row in points),
             )
             a_day = human_size(event.bytes_a_day)
-            self.talk.note(f"{a_day} a day come in, by the timestamps of the last {text}")
+            self.talk.note(f"{a_day} per day arrive, by the timestamps of the last {text}")
 
     def free(self, run: Run[JudgingEvent | WaysFound]) -> None:
         """The ways, and the commands that go them."""

@@ -208,7 +208,9 @@ def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str
     if journal is not None:
         return f"{plan.log_dir}: {count} applied; {way_back(plan, journal)}"
     needed, free = (human_size(int(str(row[key]))) for key in ("bytes_needed", "bytes_free"))
-    return f"{plan.log_dir}: {count}, {needed} needed, {free} free; nothing was changed, --apply does it"
+    return (
+        f"{plan.log_dir}: {count}, {needed} needed, {free} free; nothing was changed; --apply carries it out"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
     if request.is_applied:
         speak.note(f"{request.journal}: {_undo(journal, request, speak)} changes undone")
     elif way.all:
-        speak.note(f"{request.journal}: nothing was changed, --apply does it")
+        speak.note(f"{request.journal}: nothing was changed; --apply carries it out")
     else:
         was = "was undone already" if journal.is_undone else "nothing to undo"
         speak.note(f"{request.journal}: {was}")

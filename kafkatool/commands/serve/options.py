@@ -259,7 +259,7 @@ class NetworkOptions:
         if is_open and self.users is None and self.tls_client_ca is None and not self.insecure:
             tls = "" if context is None else " (--tls-cert alone asks nobody who they are)"
             raise Refused(
-                f"--listen {self.listen}: whoever reaches this address could read everything{tls}; "
+                f"--listen {self.listen}: anyone who reaches this address could read everything{tls}; "
                 "use --users, --tls-client-ca, or --insecure if that is meant"
             )
         if self.metrics and not is_loopback(parse_address(self.metrics).host) and not self.insecure:

@@ -104,7 +104,7 @@ class IndexAccounting(loops.IndexCounts):
         return added
 
     def close(self) -> TimeEntry | None:
-        """Return the final time entry, unless it is there already."""
+        """Return the final time entry, unless it already exists."""
         return self._time_entry((self.max_timestamp, self.max_timestamp_offset))
 
     def _entries(self, position: int, last_offset: int, latest: tuple[int, int]) -> NewEntries:

@@ -53,7 +53,9 @@ def number_setting(settings: Settings, topic: str | None, name: str, default: st
     try:
         return key.read_integer(str(key.default) if text is None else text)
     except UsageError as error:
-        raise KafkatoolError(f"the metadata beside it say {error}; --set {name}=VALUE goes before") from None
+        raise KafkatoolError(
+            f"the metadata on this disk says {error}; --set {name}=VALUE goes before"
+        ) from None
 
 
 def is_tiered(settings: Settings, topic: str | None) -> bool:

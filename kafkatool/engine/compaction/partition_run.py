@@ -168,7 +168,7 @@ class PartitionCompaction:
         evidence = self._evidence() if self.request.is_applied else None
         watermark, is_assumed = self.watermark
         if is_assumed:
-            yield Note(f"{partition.directory}: no high watermark: the end of the log stands in")
+            yield Note(f"{partition.directory}: no high watermark: the end of the log is used instead")
         log = open_cleanable(
             partition.path,
             log_start=self.named.log_start,
@@ -223,7 +223,7 @@ class PartitionCompaction:
             make_directories(Disk(), request.write_to)
             target = os.path.join(request.write_to, self.named.partition.directory)
             if os.path.lexists(target):
-                raise Refused(f"{target}: is there already")
+                raise Refused(f"{target}: already exists")
             yield request.write_to
         elif request.is_applied or request.most != 1:
             beside = work_directory(home, new_run_id()) if request.is_applied else None

@@ -35,7 +35,7 @@ _CHUNK = 1 << 20
 def write_partition(done: Compacted, source: str, target: str, files: Files, guest: Guest) -> None:
     """Create `target`, which must not exist: the compacted segments, and all that is unchanged."""
     if os.path.lexists(target):
-        raise Refused(f"{target}: is there already")
+        raise Refused(f"{target}: already exists")
     parent, name = os.path.split(os.path.abspath(target))
     directory = done.directory or make_pass_directory(files, parent, name, 0)
     gone = _replaced_names(done)

@@ -76,7 +76,7 @@ class _CompactionRun:
                 yield Failure(f"{partition.path}: {error}; left as it is")
                 continue
             if not settings.config.is_compacted:
-                yield Note(f"{partition.directory}: is not compacted, by cleanup.policy")
+                yield Note(f"{partition.directory}: is not compacted (cleanup.policy)")
                 continue
             brokers = {name: sources.broker(name) for name in OF_BROKERS}
             what = (self._request, home.log_dir, named, settings, brokers)
@@ -114,9 +114,9 @@ def _refuse_guesses(task: PartitionCompaction) -> None:
         names = ", ".join(one.name for one in guessed)
         if settings.metadata_end is not None:
             raise Refused(f"{name}: {names}: {settings.metadata_end.reason}")
-        raise Refused(f"{name}: {names}: only a default is known: say --set or --config")
+        raise Refused(f"{name}: {names}: only a default is known; give --set or --config")
     if task.watermark[1]:
-        raise Refused(f"{name}: the high watermark is not known: say --high-watermark N")
+        raise Refused(f"{name}: the high watermark is not known; give --high-watermark N")
 
 
 def clean_partition(task: PartitionCompaction) -> list[PartitionEvent] | Parting:

@@ -72,7 +72,7 @@ def find_brokers(paths: Sequence[str], targets: Sequence[Target], guest: Guest) 
     lone: list[LogDir] = []
     for target in targets:
         if not isinstance(target, LogDirTarget):
-            raise UsageError(f"{target.path}: doctor is about a broker: name its log directory")
+            raise UsageError(f"{target.path}: doctor checks a whole broker; name its log directory")
         log_dir = read_log_dir(target.path, guest)
         if not any(one.configuration is not None and one.configuration.owns(log_dir) for one in brokers):
             lone.append(log_dir)

@@ -59,7 +59,7 @@ def find_user(text: str | None, log_dirs: Iterable[LogDir]) -> User | None:
     try:
         return _by_number(int(text)) if text.isdecimal() else _with_groups(pwd.getpwnam(text))
     except KeyError:
-        raise UsageError(f"--user {text}: nobody on this host is called that; a number is possible") from None
+        raise UsageError(f"--user {text}: no such user on this host; a number is accepted too") from None
 
 
 def _by_number(uid: int) -> User:

@@ -24,7 +24,7 @@ def open_kafka_files(pid: int, proc: str = "/proc") -> tuple[list[str], int]:
         # The index files of a broker are mapped, and some of those have no descriptor any more.
         links = [f"{process}/{kind}/{name}" for kind in ("fd", "map_files") for name in _names(process, kind)]
     except PermissionError as error:
-        raise KafkatoolError(f"--pid {pid}: its open files are not ours to see: {error.strerror}") from None
+        raise KafkatoolError(f"--pid {pid}: its open files cannot be listed: {error.strerror}") from None
     for link in links:
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             name = os.readlink(link)

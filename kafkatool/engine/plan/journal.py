@@ -364,7 +364,7 @@ def _confine(journal: Journal, owner: int, outside: Iterable[str]) -> None:
     if home != root and owner not in (os.geteuid(), os.stat(root).st_uid):
         raise Refused(
             f"{journal.path}: belongs to user {owner}, and the log directory that it names, {root}, to "
-            "somebody else: it is not obeyed"
+            "another user: it is not followed"
         )
     if not is_inside(home, root):
         trusted.append(home)

@@ -214,7 +214,7 @@ class _Planning:
     def _reversal(self, move: Move) -> Iterator[Reversal]:
         action = move.step.action
         if action is Action.PURGE:
-            raise Refused(f"{move.step.path}: was unlinked for good")
+            raise Refused(f"{move.step.path}: was removed for good")
         if action is Action.RENAME:
             return self._undo_rename(move)
         if action is Action.RMDIR:
@@ -314,10 +314,10 @@ class _Planning:
 
     def _refuse_unless(self, condition: bool, path: str) -> None:
         if not condition:
-            raise Refused(f"{path}: was changed since: going back would lose what was written meanwhile")
+            raise Refused(f"{path}: was changed since: undoing would lose what was written since")
 
     def _gone(self, path: str, backup: str) -> Refused:
-        return Refused(f"{path}: the original, {backup}, is gone: it cannot be brought back")
+        return Refused(f"{path}: the original, {backup}, is gone and cannot be restored")
 
 
 # --- acts -----------------------------------------------------------------------------------------------

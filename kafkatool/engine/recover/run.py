@@ -128,8 +128,8 @@ class RecoveryRun:
             yield Caution(note)
         if log_dir.was_shut_down_cleanly:
             yield Note(
-                f"{log_dir.path}: there is a mark of a clean shutdown: a broker would check nothing but "
-                "its metadata log; this is what it would do without, and --apply takes the mark away"
+                f"{log_dir.path}: has the mark of a clean shutdown, so a broker would check only its "
+                "metadata log; this is what it would do without the mark, which --apply removes"
             )
         by_path = {os.path.normpath(one.path): one for one in found.partitions}
         for one in found.done:

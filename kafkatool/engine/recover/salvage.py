@@ -51,7 +51,7 @@ def salvage(recovered: Recovered, target: str, files: Files, guest: Guest) -> Sa
     if (os.path.realpath(target) + os.sep).startswith(log_dir + os.sep):
         raise Refused(f"{target}: must not lie inside the log directory {log_dir}")
     if os.path.lexists(target):
-        raise Refused(f"{target}: is there already; name a directory that is not")
+        raise Refused(f"{target}: already exists; name a directory that is not")
     files.make_directory(target)
     result = Salvaged(target)
     books = _Books(recovered.open_transactions)

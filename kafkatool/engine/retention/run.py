@@ -184,7 +184,7 @@ def _settings_of(judged: Sequence[JudgedLog], sources: Sources) -> Iterator[Judg
     assumed = [one.partition.directory for one in judged if one.watermark_is_assumed]
     if assumed:
         names = ", ".join(assumed[:3]) + (f" and {len(assumed) - 3} more" if len(assumed) > 3 else "")
-        yield Note(f"no high watermark for {names}: the end of the log stands in")
+        yield Note(f"no high watermark for {names}: the end of the log is used instead")
     topics = [one.partition.topic for one in judged if not all(it.is_certain for it in one.decisive)]
     if sources.metadata_end is not None and topics:
         yield OldMetadata(sources.metadata_end, topics)

@@ -102,7 +102,7 @@ def test_a_plan_changes_nothing_and_apply_does_it(sample: Path) -> None:
     log = sample / "orders-0" / "00000000000000000003.log"
     evict_or_skip(log)
     planned = run("cache-map", "--warm", str(sample / "orders-0"))
-    assert b"nothing is changed: --apply does it" in planned.stderr
+    assert b"nothing was changed; --apply carries it out" in planned.stderr
     assert not any(resident_pages(log))
     assert run("cache-map", "--warm", "--apply", str(sample / "orders-0")).exit_code == 0
     assert all(resident_pages(log))

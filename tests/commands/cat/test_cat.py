@@ -61,7 +61,7 @@ def test_by_default_it_prints_what_a_consumer_of_committed_records_gets(partitio
     done = run("cat", str(partition))
     assert (done.exit_code, done.stdout) == (0, b"v2\nv3\nv5\n")
     assert done.stderr == (
-        b"kafkatool: hidden, as from a consumer of committed records: 1 below_log_start, "
+        b"kafkatool: hidden, as for a read_committed consumer: 1 below_log_start, "
         b"1 above_high_watermark, 2 control, 1 aborted, 2 open; --all shows them\n"
     )
 
@@ -240,7 +240,7 @@ def test_what_is_lost_with_a_marker_is_told(tmp_path: Path) -> None:
     log.data[log.positions[1] + 65] ^= 1
     done = run("cat", str(write_logs(tmp_path, {0: bytes(log.data)})))
     assert (done.exit_code, done.stdout) == (4, b"v2\n")
-    assert b"hidden: 1 unknown, as the damage may hold the end of their transactions" in done.stderr
+    assert b"hidden: 1 unknown, because the damage may contain the end of their transactions" in done.stderr
 
 
 def test_a_batch_whose_records_are_garbage_is_left_out(tmp_path: Path) -> None:

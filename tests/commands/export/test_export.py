@@ -390,7 +390,7 @@ def test_records_with_secrets_are_left_out_if_wanted(tmp_path: Path) -> None:
     assert "--redact leaves them out" in said
     said = export("--all", "--redact", "-o", tmp_path / "some.ndjson", log)
     assert "may show" not in said
-    assert "left out, as they hold secrets: " in said
+    assert "left out because they contain secrets: " in said
     everything, some = ((tmp_path / name).read_text().splitlines() for name in ("all.ndjson", "some.ndjson"))
     assert len(some) < len(everything)
     assert set(some) < set(everything)

@@ -99,4 +99,4 @@ def test_records_with_secrets_are_not_printed_if_so_wanted(tmp_path: Path) -> No
     assert b"may show credentials" not in some.stderr
     hidden = len(everything.stdout.splitlines()) - len(some.stdout.splitlines())
     assert hidden > 0
-    assert f"left out, as they hold secrets: {hidden}".encode() in some.stderr
+    assert f"left out because they contain secrets: {hidden}".encode() in some.stderr

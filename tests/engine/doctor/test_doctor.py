@@ -431,7 +431,7 @@ def test_the_user_is_the_owner_unless_one_is_named(log_dir: Path) -> None:
     stranger = find_user("987654", known)
     assert stranger is not None
     assert (stranger.uid, stranger.name) == (987654, None)
-    with pytest.raises(UsageError, match="nobody on this host"):
+    with pytest.raises(UsageError, match="no such user on this host"):
         find_user("no-such-user", known)
 
 

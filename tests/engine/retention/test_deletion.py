@@ -212,7 +212,7 @@ def test_what_was_deleted_long_ago_is_unlinked_for_good(log_dir: Path) -> None:
     plan = plan_purge(str(log_dir), [(partition, 60_000)], now_ms + 61_000)
     journal = read_journal(apply(plan, Disk(), HOW))
     assert not path.exists()
-    with pytest.raises(Refused, match="unlinked for good"):
+    with pytest.raises(Refused, match="removed for good"):
         plan_undo(journal, Disk())
 
 
