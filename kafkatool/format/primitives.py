@@ -101,24 +101,8 @@ def write_int16(value: int) -> bytes:
     return _INT16.pack(value)
 
 
-def write_uint16(value: int) -> bytes:
-    return _UINT16.pack(value)
-
-
 def write_int32(value: int) -> bytes:
     return _INT32.pack(value)
-
-
-def write_uint32(value: int) -> bytes:
-    return _UINT32.pack(value)
-
-
-def write_int64(value: int) -> bytes:
-    return _INT64.pack(value)
-
-
-def write_float64(value: float) -> bytes:
-    return _FLOAT64.pack(value)
 
 
 def write_uvarint(value: int) -> bytes:

@@ -28,7 +28,6 @@ from kafkatool.engine.directory.targets import FileTarget, LogDirTarget, Partiti
 from kafkatool.engine.directory.topic_names import topic_names
 from kafkatool.engine.files.object_storage import absolute_path, normal_path
 from kafkatool.engine.files.source import Guest
-from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format import kinds
 from kafkatool.format.kinds import kind_of
@@ -75,6 +74,8 @@ class SelectedPlace:
 
 def most_workers(homes: Iterable[Home]) -> int:
     """More are not worth their start where a partition goes to one: a little is soon done."""
+    from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
+
     sizes = [named.log_bytes for home in homes for named in home.partitions]
     return min(len(sizes), sum(sizes) // WORTH_A_WORKER)
 

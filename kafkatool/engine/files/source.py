@@ -238,11 +238,6 @@ class FileSource:
         if self._residency is None:
             self._window = min(self._window, BLIND_WINDOW)
 
-    @property
-    def is_neutral(self) -> bool:
-        """Whether what we bring into the cache leaves it again."""
-        return self._residency is not None
-
     def fileno(self) -> int:
         """The descriptor, for calls that move bytes past us."""
         return self._fd
