@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from kafkatool.format import offset_index, time_index, txn_index
 from kafkatool.format.names import (
+    NAMES_KEPT,
     FileState,
     base_offset,
     parse_remote_index_name,
@@ -133,6 +135,7 @@ _BACKUP = re.compile(r"(.+)\.kafkatool-([0-9a-f]{12}|[0-9]+)((?:\.undo)?\.tmp)?"
 _CACHED_REMOTELY = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def kind_of(name: str) -> NamedFile:
     """Return what a file is, by its name alone."""
     if _BACKUP.fullmatch(name):

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from kafkatool.format.java_text import WHITE_SPACE, parse_int, parse_long
@@ -24,6 +25,9 @@ LONGEST_TOPIC = 249
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = f"{METADATA_TOPIC}-0"
+
+NAMES_KEPT = 1 << 12
+"""The same names are asked about again and again, and segments of all partitions share many."""
 
 SNAPSHOT_OFFSET_WIDTH = 20
 SNAPSHOT_EPOCH_WIDTH = 10
@@ -75,6 +79,7 @@ class RemoteIndexName(NamedTuple):
     segment_id: str
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def parse_partition_directory(name: str) -> PartitionDirectory | None:
     """Read a directory name as a broker does at start-up; None where it would refuse to start."""
     state = next((s for s in DirectoryState if name.endswith(f"-{s}")), DirectoryState.LIVE)
@@ -120,6 +125,7 @@ def split_state(name: str) -> tuple[str, FileState]:
 _STATE_BY_SUFFIX = {str(state): state for state in FileState if state is not FileState.LIVE}
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def base_offset(name: str) -> int | None:
     """Return the number before the first dot, as a broker reads it; None where that fails."""
     stem, dot, _suffix = name.partition(".")
