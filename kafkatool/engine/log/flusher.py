@@ -12,7 +12,7 @@ from threading import Thread
 
 
 class Flusher:
-    """Flushes at once: whoever rolls a segment waits until it is on disk."""
+    """Flushes at once: rolling a segment waits until it is on disk."""
 
     def run(self, flush: Callable[[], None]) -> None:
         flush()

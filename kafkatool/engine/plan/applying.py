@@ -56,7 +56,7 @@ class Stop(Protocol):
     """Reports whether the user wants the run to stop."""
 
     def hold_back(self, journal: str) -> None:
-        """From now on, only note a signal and report it; it must not end the run by itself."""
+        """Only note and report a signal from now on: it must not end the run by itself."""
 
     def is_wanted(self) -> bool: ...
 

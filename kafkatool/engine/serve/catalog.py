@@ -108,7 +108,7 @@ def make_catalog(
 
 
 def _live_first(homes: Iterable[Home]) -> list[tuple[Home, Partition]]:
-    """If two directories hold the same partition, put the one that a broker would serve first."""
+    """Sort active partitions first: a broker would serve them if others have the same number."""
     chosen = [
         (home, partition)
         for home in homes

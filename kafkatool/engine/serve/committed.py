@@ -54,7 +54,7 @@ class Committed:
         kept: Account | None = None,
         files: Files | None = None,
     ) -> None:
-        """`seed` is called once, when offsets are first needed; the file takes precedence over it.
+        """Call `seed` once, when offsets are first needed; the file takes precedence over it.
 
         `kept` accounts for the bytes that clients commit, beyond those from the disk and the file.
         """

@@ -107,7 +107,7 @@ class ServedPartition:
     def __init__(
         self, topic: str, number: int, partition: Partition | None, home: LogDir | None, how: Serving
     ) -> None:
-        """Without a partition directory it is an empty placeholder, so that the numbers have no gaps."""
+        """Make an empty placeholder if there is no directory, so that the numbers have no gaps."""
         self.topic = topic
         self.number = number
         self.partition = partition
