@@ -1,8 +1,8 @@
-"""What a follower appends, hundreds of batches at once, by a short way where it is as plain as most is.
+"""Append hundreds of batches at once as a follower, by a fast path for plain ones, as most are.
 
-Plain: good batches of one leader epoch that the log knows already, without producers, transactions and
-control records, that fit into the active segment and its indexes. Everything else goes batch by batch; for
-a single plain one there is `Segment.append_plain`.
+Plain: valid batches of one leader epoch that the log knows already, without producers, transactions and
+control records, that fit into the active segment and its indexes. Everything else goes batch by batch; for a
+single plain batch there is `Segment.append_plain`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkatool.engine.log.segment import WritableSegment
 
 _FEWEST = 8
-"""Below that many batches numpy takes longer than it saves."""
+"""With fewer batches numpy costs more time than it saves."""
 
 
 class PlainRun(NamedTuple):
@@ -30,9 +30,9 @@ class PlainRun(NamedTuple):
 def plain_run(
     segment: WritableSegment, data: Buffer, next_offset: int, leader_epoch: int, now_ms: int
 ) -> PlainRun | None:
-    """Return the batches of `data` as columns; None where they have to go one by one.
+    """Return the batches of `data` as columns; None if they have to go one by one.
 
-    `segment` is the active one, `next_offset` the end of the log.
+    `segment` is the active one, `next_offset` the log end offset.
     """
     if len(data) < _FEWEST * 100 or data[MAGIC_POSITION] != 2:
         return None

@@ -1,8 +1,8 @@
-"""Where a segment is flushed once the next one has begun: in front of the appends, or beside them.
+"""How a segment is flushed once the next one has begun: before the next append, or concurrently.
 
 A broker hands a rolled segment to another thread and goes on; until that is done, the recovery point stays
-where it was, and a crash has the segment walked again. Should the end of that segment be lost in a power cut,
-and the beginning of the next one not, the log has a hole there: what comes first costs that, or time.
+where it was, so a crash has the segment walked again. If a power cut loses the end of that segment but not
+the beginning of the next one, the log has a hole there: flushing concurrently risks that, waiting costs time.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from threading import Thread
 
 
 class Flusher:
-    """In front of them: whoever rolls a segment waits until it is on the disk."""
+    """Flushes at once: rolling a segment waits until it is on disk."""
 
     def run(self, flush: Callable[[], None]) -> None:
         flush()
 
     def settle(self) -> None:
-        """Return when everything that was run is done; raise what went wrong."""
+        """Return when all flushes are done; raise the error of a failed one."""
 
 
 class BackgroundFlusher(Flusher):
-    """Beside them, one segment at a time: who rolls a second one waits for the first."""
+    """Flushes concurrently, one segment at a time: rolling a second one waits for the first."""
 
     def __init__(self) -> None:
         self._thread: Thread | None = None
@@ -38,7 +38,7 @@ class BackgroundFlusher(Flusher):
             self._thread.join()
             self._thread = None
         if self._error is not None:
-            # For good: what a sync could not write, a second one does not even try to.
+            # For good: a second sync does not even try to write what the first one could not.
             raise self._error
 
     def _try(self, flush: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""Before a log is opened for writing: what a cleaning, a split or a deletion left behind is put in order.
+"""Clean up what a cleaning, a split or a deletion left, before a log is opened for writing.
 
-What is to be done is decided by `recover_leftovers`, in thought; here it is done, stage by stage, each of
-them on the disk before the next begins. Nothing is kept: `kafkatool recover` does that.
+`engine/recover/leftovers.py` decides what to do, on a virtual directory; here it is carried out, stage by
+stage, each on disk before the next begins. Nothing is backed up, unlike in `kafkatool recover`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Unfinished(KafkatoolError):
 
 
 def resolve_leftovers(files: Files, directory: str, now_ms: int) -> None:
-    """Finish or undo what was begun, as a broker does; raise Unfinished where it would give up."""
+    """Finish or undo what was begun, as a broker does; raise Unfinished if a broker would give up."""
     if not any(name.endswith(_SUFFIXES) for name in os.listdir(directory)):
         return
     after = VirtualDirectory(read_partition(directory, []), Guest(cache_keep=True))

@@ -1,10 +1,10 @@
-"""Open a log: make it, or take what is there; after a crash, recover it as a broker does.
+"""Open a log: create it, or load what is there; after a crash, recover it as a broker does.
 
-A clean log is believed. After a crash every segment from the recovery point on is walked and its indexes
-are written anew; the first damage ends the log, and the segments behind it are removed. What was synced
-before the crash is not damaged, so nothing that was promised is lost. What was left in the middle of a
-cleaning or a split is finished or undone first (`leftovers.py`), and a segment that spans too many offsets
-is split (`segment_split.py`).
+A log that was shut down cleanly is trusted. After a crash every segment from the recovery point on is walked
+and its indexes are rewritten; the first damage ends the log, and the segments after it are removed. What was
+synced before the crash is not damaged, so nothing that was promised is lost. An interrupted cleaning or split
+is finished or undone first (`leftovers.py`), and a segment that spans too many offsets is split
+(`segment_split.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SEGMENT_FILE = re.compile(rf"(\d{{20}})\.({'|'.join(EXTENSIONS)})")
 
 @dataclass(frozen=True, slots=True)
 class LeftLog:
-    """How a log was left: cleanly, or with everything up to the recovery point on the disk."""
+    """How a log was left: cleanly, or with everything up to the recovery point on disk."""
 
     recovery_point: int = 0
     log_start_offset: int = 0
@@ -54,9 +54,9 @@ def open_log(
     jitter: Jitter = no_jitter,
     flusher: Flusher | None = None,
 ) -> Log:
-    """Open a partition directory for writing, making it where there is none.
+    """Open a partition directory for writing; create it if it does not exist.
 
-    A `BackgroundFlusher` takes rolled segments to the disk beside the appends, as a broker does.
+    A `BackgroundFlusher` flushes rolled segments while appends go on, as a broker does.
 
     Raises FormatError for a leader-epoch-checkpoint that a broker could not read either, Unfinished for
     leftovers that it could not resolve, and NotSplittable for a segment that it would refuse to load.
@@ -121,7 +121,7 @@ class _Loader:
     # --- files ----------------------------------------------------------------------------------------
 
     def _sweep(self) -> list[int]:
-        """Remove indexes without a log, or half written; return the bases of the segments."""
+        """Remove indexes that have no log or are half written; return the base offsets of the segments."""
         names = sorted(os.listdir(self.parts.directory))
         bases = [
             int(match[1]) for name in names if (match := _SEGMENT_FILE.fullmatch(name)) and match[2] == LOG
@@ -135,7 +135,7 @@ class _Loader:
     def _read_epochs(self) -> list[EpochStart]:
         path = os.path.join(self.parts.directory, LEADER_EPOCHS)
         if not os.path.exists(path):
-            # As a broker does; should a crash lose it again, nothing is lost.
+            # As a broker does; if a crash loses the file again, no data is lost.
             self.parts.files.create(path).close()
             return []
         with open(path, "rb") as file:
@@ -144,7 +144,7 @@ class _Loader:
     # --- segments -------------------------------------------------------------------------------------
 
     def _load_segments(self, bases: list[int]) -> bool:
-        """False where one had to be split: then all begins anew."""
+        """Load the segments; return false if one had to be split: then loading starts over."""
         floor = max((base for base in bases if base <= self.left.recovery_point), default=0)
         for base in bases:
             segment = self._segment(base)
@@ -182,7 +182,7 @@ class _Loader:
         return segment.has(TXN_INDEX) and sanity_problem(segment.aborted(), segment.base_offset) is not None
 
     def _recover(self, segment: WritableSegment, later: list[int]) -> bool:
-        """Walk a segment and write its indexes anew; True if it had to be cut, and the later ones removed."""
+        """Walk a segment and rewrite its indexes; return true if it was cut and the later ones removed."""
         parts = self.parts
         states, base = ProducerStates(), segment.base_offset
         rebuild_producers(
@@ -195,7 +195,7 @@ class _Loader:
             found = RecoveredSegment()
         is_cut = found.valid_bytes < size
         if is_cut:
-            # Before the cut: once the damage is gone, nothing would tell that they must go too.
+            # Before the cut: once the damage is gone, nothing would show that they have to go too.
             self._remove(later)
         segment.rewrite(found.valid_bytes, found.offsets, found.times, found.aborted)
         parts.segments.append(segment)
@@ -204,7 +204,7 @@ class _Loader:
 
     def _walk(self, segment: WritableSegment, states: ProducerStates) -> RecoveredSegment:
         config = self.parts.config
-        # A log that was reopened in between holds more than an index by the book has room for.
+        # A log that was reopened meanwhile may hold more entries than a size-limited index has room for.
         accounting = IndexAccounting(
             segment.base_offset, config.index_interval_bytes, config.max_index_bytes, skips_when_full=True
         )
@@ -212,7 +212,7 @@ class _Loader:
             return recover_segment(scan(source, chain=True), accounting, states, self.parts.epochs)
 
     def _remove(self, bases: list[int]) -> None:
-        """The last one first, and for good: a log must not come back with a hole."""
+        """Remove segments for good, the last one first: a log must not come back with a hole."""
         for base in reversed(bases):
             self._segment(base).delete()
             self.parts.snapshots.delete(base)
@@ -222,7 +222,7 @@ class _Loader:
         if parts.segments and (end := parts.segments[-1].next_offset()) >= start:
             return end
         if parts.segments:
-            # The log-start checkpoint is ahead of the log: a broker begins anew there.
+            # The log start checkpoint is ahead of the log: a broker starts over there.
             self._remove([segment.base_offset for segment in parts.segments])
             parts.segments.clear()
             parts.epochs.clear()

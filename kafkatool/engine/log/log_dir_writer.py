@@ -1,14 +1,14 @@
-"""A log directory that is written to, and left as a broker's own clean shutdown leaves it.
+"""A log directory open for writing, left as a broker's clean shutdown leaves it.
 
     with open_log_dir(Disk(), path, now_ms=now) as log_dir:
         log = log_dir.open_log("orders", 0, config, topic_id=topic_id, now_ms=now)
         log.append_as_leader(batch, leader_epoch=0, now_ms=now)
 
-    opening     the lock is taken, and the mark of a clean shutdown goes before anything else is changed
-    meanwhile   `checkpoint` writes down what needs no recovery any more; a crash costs the rest a scan
-    closing     every log is flushed and closed, the checkpoints are written, and the mark comes last
+    opening     takes the lock, and removes the clean shutdown marker before anything else is changed
+    meanwhile   `checkpoint` records what needs no recovery any more; after a crash the rest is scanned
+    closing     flushes and closes every log, writes the checkpoints, and the marker last
 
-What is left of an error is what a crash leaves: no checkpoint, no mark.
+An error leaves what a crash leaves: no checkpoint, no marker.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kafkatool.format.state.partition_metadata import (
 )
 
 UNKNOWN_EPOCH = -1
-# A broker loads these, and gives no mark to a directory of which it did not load them all.
+# A broker loads these; it writes no marker into a directory of which it did not load them all.
 _LOADED = (PartitionState.ACTIVE, PartitionState.FUTURE, PartitionState.STRAY)
 
 Offsets = dict[TopicPartition, int]
@@ -48,9 +48,9 @@ Offsets = dict[TopicPartition, int]
 def open_log_dir(
     files: Files, path: str, *, now_ms: int, offline: bool = False, broker_epoch: int = UNKNOWN_EPOCH
 ) -> Iterator[LogDirWriter]:
-    """Have a log directory to ourselves, and leave it cleanly shut down.
+    """Open a log directory exclusively, and leave it cleanly shut down.
 
-    Raises Refused where a broker uses it, and KafkatoolError for checkpoints that cannot be read. With
+    Raises Refused if a broker uses it, and KafkatoolError for checkpoints that cannot be read. With
     `broker_epoch` the controller would trust the replicas in it to be those of that broker's last shutdown.
     """
     refuse_if_in_use(path, offline=offline, now_ms=now_ms)
@@ -84,9 +84,9 @@ class LogDirWriter:
     def open_log(
         self, topic: str, partition: int, config: TopicConfig, *, now_ms: int, topic_id: str | None = None
     ) -> Log:
-        """Open a partition, making it where there is none; raise Refused if it is another topic's.
+        """Open a partition, creating it if it does not exist; raise Refused if it is another topic's.
 
-        A new one should get the topic's id: a KRaft broker does not start on a partition without.
+        A new one should get the topic's id: a KRaft broker does not start on a partition without one.
         """
         key = (topic, partition)
         if key in self.logs:
@@ -107,7 +107,7 @@ class LogDirWriter:
         return log
 
     def _keep_topic_id(self, directory: str, topic_id: str | None) -> None:
-        """Before any data: whose it is must be known to whoever finds it."""
+        """Write the topic id before any data, so that the partition can always be identified."""
         if topic_id is None:
             return
         path = os.path.join(directory, kinds.PARTITION_METADATA.name)
@@ -120,12 +120,12 @@ class LogDirWriter:
             raise Refused(f"{directory} is of the topic with the id {found}, not {topic_id}")
 
     def truncate_to(self, topic: str, partition: int, offset: int, now_ms: int) -> None:
-        """Cut a log, and write down at once that what comes there next is not yet flushed."""
+        """Truncate a log, and checkpoint at once that what is appended there next is not flushed yet."""
         self.logs[topic, partition].truncate_to(offset, now_ms)
         self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Write down how far the open logs are on the disk, where they begin, and what is replicated."""
+        """Write the recovery points, log start offsets and high watermarks of the open logs."""
         for key, log in self.logs.items():
             self._recovery_points[key] = log.recovery_point
             self._high_watermarks[key] = log.high_watermark
@@ -141,7 +141,7 @@ class LogDirWriter:
         replace_file(self._files, os.path.join(self.path, kind.name), write_offset_checkpoint(entries))
 
     def close(self, broker_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Close every log. The mark is given where all were clean before, or opened here."""
+        """Close every log; write the marker if the directory was clean before, or all were opened here."""
         for log in self.logs.values():
             log.close()
         self.checkpoint()
@@ -150,6 +150,6 @@ class LogDirWriter:
             replace_file(self._files, marker, write_clean_shutdown(broker_epoch))
 
     def abandon(self) -> None:
-        """Let go of everything as it is, as a crash would."""
+        """Close everything as it is, as a crash would leave it."""
         for log in self.logs.values():
             log.abandon()

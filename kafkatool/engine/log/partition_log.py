@@ -1,13 +1,13 @@
-"""One partition's log: batches in, segments out, as a broker keeps it.
+"""The log of one partition: batches in, segments out, as a broker keeps it.
 
     with open_log(Disk(), path, config, now_ms=now) as log:          # loading.py
         log.append_as_leader(batch, leader_epoch=0, now_ms=now)
         read(log, 0, max_bytes=1 << 20)                              # reading.py
 
-What is promised after a power cut: everything below `recovery_point`, for a log that is opened again with
-that recovery point or a lower one. Callers keep it (a broker: in `recovery-point-offset-checkpoint`), and
-write it down after `truncate_to` before they append again. `flush.messages` and `flush.ms` say how far the
-recovery point may stay behind; a segment is always flushed when the next one begins.
+What survives a power cut: everything below `recovery_point`, if the log is opened again with that recovery
+point or a lower one. Callers store it (a broker: in `recovery-point-offset-checkpoint`), and after
+`truncate_to` they store it again before they append. `flush.messages` and `flush.ms` limit how far the
+recovery point may lag; a segment is always flushed when the next one begins.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ Jitter = Callable[[int], int]
 
 
 def no_jitter(_: int) -> int:
-    """Segments roll exactly when their time has come."""
+    """Return 0: segments roll exactly when they are due."""
     return 0
 
 
 class Appended(NamedTuple):
-    """Where the batches are; a duplicate is where it was written the first time.
+    """Where the batches are; for a duplicate, where it was first written.
 
-    Of a follower's messages of magic 0 and 1, `first_offset` is the last one of the first wrapper.
+    For a follower's messages of magic 0 and 1, `first_offset` is the last offset of the first wrapper.
     """
 
     first_offset: int
@@ -72,7 +72,7 @@ class Appended(NamedTuple):
 
 @dataclass(slots=True)
 class LogParts:
-    """What a log is made of once it is loaded."""
+    """The parts of a loaded log."""
 
     files: Files
     directory: str
@@ -86,7 +86,7 @@ class LogParts:
 
 
 class Log:
-    """An open log. Not for several threads at once; its directory belongs to it alone."""
+    """An open log. Not thread-safe; its directory belongs to it alone."""
 
     def __init__(
         self, parts: LogParts, *, log_start_offset: int, log_end_offset: int, recovery_point: int, now_ms: int
@@ -104,7 +104,7 @@ class Log:
         self._files = parts.files
         self._high_watermark: int | None = None
         self._last_flush_ms = now_ms
-        # Those that are flushed, or will be by the flusher, and are open still.
+        # Flushed, or about to be by the flusher, and still open.
         self._rolled: list[WritableSegment] = []
 
     def __enter__(self) -> Log:
@@ -124,7 +124,7 @@ class Log:
 
     @property
     def high_watermark(self) -> int:
-        """What is replicated: the end of the log until somebody says less."""
+        """The log end offset until a lower one is set."""
         return self.log_end_offset if self._high_watermark is None else self._high_watermark
 
     @high_watermark.setter
@@ -133,11 +133,11 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided, and its end replicated."""
+        """Below it every transaction is completed, and its end replicated."""
         unstable = self.producers.first_unstable_offset(self.high_watermark)
         if unstable is None:
             return self.high_watermark
-        # A transaction may have begun before what is left of the log.
+        # A transaction may have begun before the log start offset.
         return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     # --- appending ------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Log:
     ) -> Appended | None:
         """Give a batch its offsets and write it; None for no whole batch; raise LogRefusal for a bad one.
 
-        Messages of magic 0 and 1, several of them too, become one batch of magic 2.
+        Messages of magic 0 and 1, even several, become one batch of magic 2.
         """
         batches = list(split_batches(data))
         if not batches:
@@ -163,7 +163,8 @@ class Log:
             raise InvalidRecord(f"leader epoch {leader_epoch}: the log is at {least} already")
         validation = LeaderValidation(self.config, leader_epoch, origin, now_ms)
         batch = validation.stamp(batches, self.log_end_offset)
-        # From here on in a broker's order: a refused or repeated batch may have begun an epoch and a segment.
+        # From here on in a broker's order: a refused or duplicate batch may have begun an epoch and a
+        # segment.
         self._assign_epochs([batch])
         self._check_list_size([batch])
         self._roll_for([batch], now_ms)
@@ -180,10 +181,10 @@ class Log:
     ) -> Appended | None:
         """Write batches as they are, or none of them and raise LogRefusal; None for no whole batch.
 
-        With `leader_epoch`, what a later leader wrote is left out: it may be cut off again.
+        With `leader_epoch`, batches of later epochs are left out: they may be truncated again.
         """
         epoch = self.epochs.latest_epoch
-        if leader_epoch is None and epoch is not None:  # the short way, which nearly everything goes
+        if leader_epoch is None and epoch is not None:  # the fast path, which nearly everything takes
             first = self.log_end_offset
             last = self.segments[-1].append_plain(data, first, epoch)
             end = self.log_end_offset
@@ -197,7 +198,7 @@ class Log:
         return self._append_one_by_one(data, now_ms, leader_epoch)
 
     def append_each(self, appends: list[Buffer], *, now_ms: int, clock: Callable[[], int]) -> list[int]:
-        """As a follower, one after the other, as if they had waited; what the clock said after each."""
+        """Append each as a follower, one after the other; return what the clock said after each."""
         times: list[int] = []
         while left := appends[len(times) :]:
             epoch, taken = self.epochs.latest_epoch, list[int]()
@@ -206,7 +207,7 @@ class Log:
                 taken, end = self.active.append_each(left, *offsets, epoch, clock)
                 self.log_end_offset = self.producers.end_offset = end
             if taken and self._flush_if_due(now_ms):
-                taken[-1] = clock()  # the one that has to be on the disk waits for it
+                taken[-1] = clock()  # this one has to be flushed, so its time is that of the flush
             if not taken:
                 self.append_as_follower(left[0], now_ms=now_ms)
                 taken = [clock()]
@@ -223,12 +224,12 @@ class Log:
             raise UnexpectedOffset(f"offset {first} is below the end of the log, {self.log_end_offset}")
         check_epochs(batches)
         self._check_list_size(batches)
-        # A broker rolls first, and a refusal leaves it with a segment above the end of its log.
+        # A broker rolls first, so a refusal leaves it with a segment above its log end offset.
         update = self.producers.prepare(_state_batches(batches), AppendOrigin.REPLICATION)
         self._assign_epochs(batches)
         self._roll_for(batches, now_ms)
         while (fitting := self.active.count_fitting(batches)) < len(batches):
-            # An index is full before the batches are written: a broker writes them, and fails then.
+            # The index fills up before all batches are written: a broker would write them, and then fail.
             part = self.producers.prepare(_state_batches(batches[:fitting]), AppendOrigin.REPLICATION)
             self._write(batches[:fitting], part)
             batches = batches[fitting:]
@@ -252,12 +253,12 @@ class Log:
     # --- epochs ---------------------------------------------------------------------------------------
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Note that a new leader begins at the end of the log, before it has written anything."""
+        """Record that a new leader begins at the log end offset, before it has written anything."""
         if self.epochs.assign(leader_epoch, self.log_end_offset):
             self.save_epochs()
 
     def advance_start(self, offset: int) -> None:
-        """Let the log begin at a later offset; the records before it are no longer served."""
+        """Raise the log start offset; the records below it are no longer served."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(f"the log cannot begin at {offset}, above {self.high_watermark}")
         if offset > self.log_start_offset:
@@ -269,7 +270,8 @@ class Log:
         changed = False
         for header, _ in batches:
             if not isinstance(header, BatchHeader):
-                # Its leader knows no epochs: with those of before, a replica might be cut at the wrong place.
+                # Its leader has no epochs: with the earlier ones, a replica might be truncated at the wrong
+                # place.
                 changed = self.epochs.clear() or changed
             else:
                 begun = self.epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -278,7 +280,7 @@ class Log:
             self.save_epochs()
 
     def save_epochs(self) -> None:
-        """Write the epochs down before any data of theirs: the file may know too many, never too few."""
+        """Write the epochs before any data of theirs: the file may have too many, never too few."""
         path = os.path.join(self.directory, LEADER_EPOCHS)
         replace_file(self._files, path, write_leader_epochs(self.epochs.entries))
 
@@ -291,14 +293,14 @@ class Log:
             self.roll(now_ms, _roll_offset(batches))
 
     def roll(self, now_ms: int, base_offset: int = 0) -> None:
-        """Begin a new segment at the end of the log, or at the offset where it will go on."""
+        """Begin a new segment at the log end offset, or at the offset where the log will go on."""
         base_offset = max(base_offset, self.log_end_offset)
         if self.active.base_offset == base_offset and self.active.size == 0:
             return
         self._settle()
         self.active.close()
         self._rolled.append(self.active)
-        # It is believed as soon as the recovery point is at the next segment: not before all of it is there.
+        # It is trusted once the recovery point is at the next segment: not before all of it is on disk.
         unflushed, has_new_names = self._unflushed(), self._take_new_names()
         self._parts.flusher.run(lambda: self._flush(unflushed, has_new_names, base_offset))
         self._last_flush_ms = now_ms
@@ -318,20 +320,20 @@ class Log:
     # --- flushing -------------------------------------------------------------------------------------
 
     def flush(self, now_ms: int) -> None:
-        """Return when all that was appended would survive a power cut."""
+        """Return when everything appended would survive a power cut."""
         self._settle()
         self._flush(self._unflushed(), self._take_new_names(), self.log_end_offset)
         self._last_flush_ms = now_ms
 
     def _flush(self, segments: list[WritableSegment], has_new_names: bool, end_offset: int) -> None:
-        """Perhaps beside the appends: nothing is touched here that they touch."""
+        """Flush, possibly while appends go on: do not touch anything that they touch."""
         for segment in segments:
             segment.flush()
         self._sync_names(has_new_names)
         self.recovery_point = max(self.recovery_point, end_offset)
 
     def _unflushed(self) -> list[WritableSegment]:
-        """The last one, and those before it that do not end below the recovery point."""
+        """Return the last segment, and those before it that do not end below the recovery point."""
         following = [segment.base_offset for segment in self.segments[1:]]
         return [
             segment
@@ -340,13 +342,13 @@ class Log:
         ]
 
     def _settle(self) -> None:
-        """Wait for what is flushed beside the appends."""
+        """Wait for concurrent flushes."""
         self._parts.flusher.settle()
         while self._rolled:
             self._rolled.pop().release()
 
     def flush_if_due(self, now_ms: int) -> None:
-        """Flush if `flush.ms` says so: for callers that are idle between appends."""
+        """Flush if `flush.ms` is due: for callers that are idle between appends."""
         if self.log_end_offset > self.recovery_point:
             self._flush_if_due(now_ms)
 
@@ -357,14 +359,14 @@ class Log:
         return is_due
 
     def _flush_offset(self, now_ms: int) -> int:
-        """A log that ends there or later is due to be flushed."""
+        """Return the log end offset from which a flush is due."""
         config = self.config
         if now_ms - self._last_flush_ms >= config.flush_ms:
             return 0
         return min(self.recovery_point + config.flush_messages, MAX_INT64)
 
     def _take_new_names(self) -> bool:
-        """Whether files were made or removed since somebody asked."""
+        """Return whether files were created or removed since the last call."""
         holders: list[WritableSegment | Snapshots] = [*self.segments, self.snapshots]
         found = any(holder.has_new_names for holder in holders)
         for holder in holders:
@@ -378,7 +380,7 @@ class Log:
     # --- truncation -----------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut everything from an offset on; in the middle of a batch, the batch goes and leaves a gap."""
+        """Truncate to an offset; a batch that contains it goes as a whole and leaves a gap."""
         if offset >= self.log_end_offset:
             if self.epochs.truncate_from_end(offset):
                 self.save_epochs()
@@ -399,7 +401,7 @@ class Log:
         self._sync_names(self._take_new_names())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Begin anew at an offset, with nothing."""
+        """Start over at an offset, with an empty log."""
         self._settle()
         while self.segments:
             self._delete_last()
@@ -414,7 +416,7 @@ class Log:
         self._sync_names(self._take_new_names())
 
     def _delete_last(self) -> None:
-        """The end first, for good, and then the one in front: a log must not come back with a hole."""
+        """Delete the last segment for good, before those in front: a log must not come back with a hole."""
         segment = self.segments.pop()
         segment.delete()
         self.snapshots.delete(segment.base_offset)
@@ -430,18 +432,18 @@ class Log:
     # --- the end --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Leave the log as a clean shutdown does: complete indexes, a snapshot, everything on the disk."""
+        """Close as a clean shutdown does: complete indexes, a snapshot, everything on disk."""
         self.snapshots.take(self.producers)
         self.active.close()
         self.flush(self._last_flush_ms)
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, as a crash would."""
-        with suppress(Exception):  # whoever promised more than that has raised it
+        """Close the files as they are, as a crash would leave them."""
+        with suppress(Exception):  # a caller that relied on the flush has seen the error already
             self._parts.flusher.settle()
         for segment in self.segments:
-            with suppress(OSError):  # an index may be short of entries
+            with suppress(OSError):  # an index may lack entries
                 segment.release()
 
 
@@ -463,10 +465,10 @@ def _up_to_epoch(batches: list[NewBatch], leader_epoch: int | None) -> list[NewB
 
 
 def _roll_offset(batches: Sequence[NewBatch]) -> int:
-    """Where a segment for these batches begins; for magic 0 and 1, where it can at the earliest."""
+    """Return the base offset of a segment for these batches; for magic 0 and 1, the lowest possible."""
     first = batches[0].header
     if isinstance(first, BatchHeader):
         return first.base_offset
-    # A broker counts on it that they all lie within reach of the first.
+    # A broker relies on all of them being within reach of the first.
     limit = first.last_offset + MAX_INT32
     return max(header.last_offset for header, _ in batches if header.last_offset <= limit) - MAX_INT32

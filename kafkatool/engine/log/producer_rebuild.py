@@ -1,4 +1,4 @@
-"""Producer state from the newest snapshot and the batches behind it."""
+"""Rebuild producer state from the newest snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rebuild_producers(
     end_offset: int,
     now_ms: int,
 ) -> None:
-    """Bring the state to `end_offset`, leaving snapshots at the last two segments and at the end."""
+    """Bring the state to `end_offset`; leave snapshots at the last two segments and at the end."""
     was_empty = not states.producers and states.end_offset >= end_offset
     snapshots.drop_outside(log_start_offset, end_offset)
     if states.end_offset != end_offset:
@@ -33,7 +33,7 @@ def rebuild_producers(
 def take_empty_snapshots(
     states: ProducerStates, snapshots: Snapshots, segments: Sequence[WritableSegment], end_offset: int
 ) -> None:
-    """What a broker does with a log that was closed cleanly and has no snapshot: it knows no producers."""
+    """Take snapshots without producers, as a broker does for a cleanly closed log that has no snapshot."""
     for offset in [*(segment.base_offset for segment in segments[-2:]), end_offset]:
         states.end_offset = offset
         snapshots.take(states)

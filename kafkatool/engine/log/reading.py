@@ -1,4 +1,4 @@
-"""Read a log as a broker serves it: bytes, and which transactions in them do not count."""
+"""Read a log as a broker serves it: the bytes, and the aborted transactions in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafkatool.format.txn_index import AbortedTxn
 
 
 class Isolation(Enum):
-    """How far a reader may look."""
+    """How far a reader may read."""
 
     LOG_END = "log_end"
     HIGH_WATERMARK = "high_watermark"
@@ -29,7 +29,7 @@ class Isolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """`data` may begin before the asked offset; `aborted` names transactions whose records do not count."""
+    """`data` may begin before the requested offset; records of `aborted` transactions do not count."""
 
     data: bytes = b""
     base_offset: int | None = None
@@ -54,7 +54,7 @@ def read(
 ) -> Fetched:
     """Fetch from an offset; raise OffsetOutOfRange below the start or above the end of the log.
 
-    With `at_least_one` the first batch is given whole, however large.
+    With `at_least_one` the first batch is returned whole, however large.
     """
     if not log.log_start_offset <= offset <= log.log_end_offset:
         raise OffsetOutOfRange(
@@ -83,7 +83,7 @@ def _limit(log: Log, isolation: Isolation) -> int:
 
 
 def aborted_transactions(log: Log, start: int, upper: int, number: int | None = None) -> list[AbortedTxn]:
-    """The aborted transactions with records in [start, upper)."""
+    """Return the aborted transactions with records in [start, upper)."""
     found = []
     for segment in log.segments[floor_segment(log.segments, start) if number is None else number :]:
         for txn in segment.aborted():
@@ -95,7 +95,7 @@ def aborted_transactions(log: Log, start: int, upper: int, number: int | None = 
 
 
 def _let_go(log: Log, number: int) -> None:
-    """Only the active segment keeps its files open."""
+    """Close the files of a segment, unless it is the active one."""
     if number + 1 < len(log.segments):
         log.segments[number].release()
 
@@ -104,7 +104,7 @@ def _let_go(log: Log, number: int) -> None:
 
 
 def offset_for_time(log: Log, timestamp_ms: int) -> FoundTime | None:
-    """The first record at or behind a time, as ListOffsets answers it; None where there is none."""
+    """Return the first record at or after a time, as ListOffsets does; None if there is none."""
     for number, segment in enumerate(log.segments):
         if _largest_timestamp(segment) >= timestamp_ms:
             found = _search_time(log, segment, timestamp_ms)
@@ -114,7 +114,7 @@ def offset_for_time(log: Log, timestamp_ms: int) -> FoundTime | None:
 
 
 def _largest_timestamp(segment: WritableSegment) -> int:
-    """Where the records have no time, the file's counts."""
+    """Return the largest timestamp; if the records have none, the mtime of the file."""
     largest = segment.accounting.max_timestamp
     return largest if largest >= 0 else os.stat(segment.path(LOG)).st_mtime_ns // 1_000_000
 
@@ -139,7 +139,7 @@ def _search_time(log: Log, segment: WritableSegment, timestamp_ms: int) -> Found
 def records(
     log: Log, offset: int, isolation: Isolation = Isolation.LOG_END, *, max_bytes: int = 1 << 20
 ) -> Iterator[Record]:
-    """The records a consumer gets from an offset on: no markers and, if COMMITTED, none that were aborted.
+    """Yield the records a consumer gets from an offset on: no markers and, if COMMITTED, no aborted ones.
 
     Raises FormatError for a record that cannot be read.
     """
@@ -154,14 +154,14 @@ def records(
 
 
 class _Aborted:
-    """Which producers' records do not count at this point of a walk."""
+    """The producers whose records do not count at this point of a walk."""
 
     def __init__(self, transactions: list[AbortedTxn]) -> None:
         self._waiting = sorted(transactions, key=lambda txn: txn.first_offset, reverse=True)
         self._current: set[int] = set()
 
     def hides(self, header: Header) -> bool:
-        """Whether a batch is a marker, or of a transaction that was aborted."""
+        """Return whether a batch is a marker, or part of an aborted transaction."""
         if not isinstance(header, BatchHeader):
             return False
         while self._waiting and self._waiting[-1].first_offset <= header.last_offset:

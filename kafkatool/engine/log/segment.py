@@ -1,11 +1,11 @@
-"""One segment that can be written: `.log`, `.index`, `.timeindex` and, once there is an abort, `.txnindex`.
+"""One writable segment: `.log`, `.index`, `.timeindex` and, once there is an abort, `.txnindex`.
 
-Index files are never longer than their entries: a broker preallocates them, and cuts them when it closes
-the segment, so what it leaves is the same. With `preallocate` a new `.log` is as long as a segment may
-become, zeros behind its batches, until the segment is closed. Nothing here is synced before `flush`.
+Index files are never longer than their entries: a broker preallocates them, and trims them when it closes the
+segment, so the result is the same. With `preallocate` a new `.log` has the full segment size, with zeros
+after its batches, until the segment is closed. Nothing here is synced before `flush`.
 
-A broker maps its indexes into memory, where an entry costs it nothing. Here entries wait until there are some
-hundred of them, or until somebody asks for the file: to read, to sync, to cut or to close it.
+A broker maps its indexes into memory, where an entry costs nothing. Here entries are buffered until there are
+some hundred of them, or until the file is needed: to read, sync, truncate or close it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NewBatch(NamedTuple):
 
 
 class WritableSegment:
-    """One segment; `created_ms` counts for the time roll where its batches have no timestamp."""
+    """One segment; `created_ms` counts for the time-based roll if its batches have no timestamp."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class WritableSegment:
         self._opened: dict[str, File] = {}
         self._new_offset_entries, self._new_time_entries = bytearray(), bytearray()
         self._waiting = {INDEX: self._new_offset_entries, TIME_INDEX: self._new_time_entries}
-        # Files were made whose names the directory may not have on the disk yet.
+        # Set when files were created whose names may not be on disk yet.
         self.has_new_names = False
 
     def _new_accounting(self, config: TopicConfig) -> IndexAccounting:
@@ -92,7 +92,7 @@ class WritableSegment:
         return extension in self._opened or os.path.exists(self.path(extension))
 
     def create(self) -> None:
-        """Make the files; what a crash left under these names goes first."""
+        """Create the files, after deleting what a crash left under these names."""
         self.delete()
         for extension in (LOG, INDEX, TIME_INDEX):
             self._create(extension)
@@ -100,7 +100,7 @@ class WritableSegment:
             self._file(LOG).truncate(self._config.segment_bytes)
 
     def load(self) -> None:
-        """Begin with the files that are there, believing the indexes as a broker does."""
+        """Start from the existing files, trusting the indexes as a broker does."""
         for extension in (INDEX, TIME_INDEX):
             if not self.has(extension):
                 self._create(extension)
@@ -112,9 +112,9 @@ class WritableSegment:
         self._load_accounting()
 
     def delete(self) -> None:
-        """Remove the files, the log first and for good: what is left without one is swept away by a load.
+        """Delete the files, the log first and for good: loading removes index files that have no log.
 
-        Otherwise a crash could bring back aborted records, without the index that tells so.
+        Otherwise a crash could bring back aborted records without the index that marks them.
         """
         self._forget_waiting()
         self.release()
@@ -126,7 +126,7 @@ class WritableSegment:
                 self._files.unlink(self.path(extension))
 
     def release(self) -> None:
-        """Close the files; they are opened again when needed."""
+        """Close the files; they are reopened when needed."""
         try:
             self._write_all_waiting()
         finally:
@@ -139,7 +139,7 @@ class WritableSegment:
         self.has_new_names = True
 
     def _file(self, extension: str) -> File:
-        """The file, with everything in it that belongs there."""
+        """Return the file, with all buffered entries written."""
         self._write_waiting(extension)
         return self._open(extension)
 
@@ -163,7 +163,7 @@ class WritableSegment:
             entries.clear()
 
     def _trim(self) -> None:
-        """Cut the preallocated rest that a broker leaves when it is killed."""
+        """Cut the preallocated rest that a killed broker leaves."""
         for extension, entries_end in (
             (INDEX, offset_index.entries_end),
             (TIME_INDEX, time_index.entries_end),
@@ -194,7 +194,7 @@ class WritableSegment:
     # --- writing --------------------------------------------------------------------------------------
 
     def should_roll(self, size: int, last_offset: int, largest_timestamp: int, now_ms: int) -> bool:
-        """Whether batches of this size and end belong into a new segment."""
+        """Return whether batches of this size and end belong in a new segment."""
         due_ms = self._config.max_segment_ms - self.jitter_ms
         return (
             self.size > self._config.segment_bytes - size
@@ -204,13 +204,13 @@ class WritableSegment:
         )
 
     def _waited_ms(self, largest_timestamp: int, now_ms: int) -> int:
-        """Time goes by the records' clock, as far as they have one."""
+        """Return the time since the first record, by the records' timestamps if they have any."""
         if self.first_timestamp is not None and self.first_timestamp >= 0:
             return largest_timestamp - self.first_timestamp
         return now_ms - self.created_ms
 
     def count_fitting(self, batches: Sequence[NewBatch]) -> int:
-        """How many of the batches this segment can take: all of them, unless an index runs full."""
+        """Return how many of the batches fit into this segment: all of them, unless an index gets full."""
         if self.accounting.has_room_for(len(batches), batches[-1].header.last_offset):
             return len(batches)
         trial, position = copy.copy(self.accounting), self.size
@@ -226,7 +226,7 @@ class WritableSegment:
         return len(batches)
 
     def append(self, batches: Sequence[NewBatch]) -> None:
-        """Write batches behind the last one, and the index entries they are due."""
+        """Write batches after the last one, and the index entries due for them."""
         position = self.size
         for header, _ in batches:
             entries = self.accounting.add(position, header.size, header.last_offset, header.max_timestamp)
@@ -238,9 +238,9 @@ class WritableSegment:
         self._append(b"".join(batch.data for batch in batches), batches[0].header.max_timestamp)
 
     def append_plain(self, data: Buffer, next_offset: int, leader_epoch: int) -> int:
-        """The same for the one batch that `data` is, if it is plain and fits here; returns its last offset.
+        """Append `data` if it is one plain batch that fits here; return its last offset.
 
-        -1, with nothing written, where it has to go the long way; see `IndexCounts.append_plain`.
+        Returns -1, with nothing written, if it has to take the slow path; see `IndexCounts.append_plain`.
         """
         size = self.size
         if size > self._config.segment_bytes - len(data):
@@ -262,23 +262,23 @@ class WritableSegment:
         leader_epoch: int,
         clock: Callable[[], int],
     ) -> tuple[list[int], int]:
-        """The same for batches one behind the other, until one is not plain or belongs into a new segment.
+        """Append batches in order, until one is not plain or belongs in a new segment.
 
-        Each is a write of its own; with the offset `enough` it ends too. Returns what the clock said after
-        each, and the offset behind the last.
+        Each is a separate write; it also stops at the offset `enough`. Returns what the clock said after
+        each, and the offset after the last.
         """
         accounting, write, config = self.accounting, self._open(LOG).write_at, self._config
         entries = self._new_offset_entries, self._new_time_entries
         where = self.size, config.segment_bytes, next_offset, enough, leader_epoch, self._latest_ms
         if self.size == 0:
-            appends = appends[:1]  # the first one decides how long the segment takes more
+            appends = appends[:1]  # the first one decides when the segment is due to roll
         times, end, next_offset = accounting.append_each(write, clock, appends, *where, *entries)
         if times:
             self._grow(end - self.size, accounting.max_timestamp)
         return times, next_offset
 
     def append_run(self, data: Buffer, run: RunColumns) -> None:
-        """The same for plain batches that are known as columns."""
+        """Append plain batches that are known as columns."""
         from kafkatool.engine.broker.run_accounting import add_run
 
         offset_entries, time_entries = add_run(run, self.accounting)
@@ -287,11 +287,11 @@ class WritableSegment:
         self._append(data, int(run.batches.max_timestamp[0]))
 
     def _append(self, data: Buffer, first_timestamp: int) -> None:
-        """Write batches whose index entries wait already; the timestamp is the first one's."""
+        """Write batches whose index entries are buffered already; the timestamp is the first one's."""
         try:
             self._open(LOG).write_at(self.size, data)
         except OSError:
-            self._forget_waiting()  # the last of them speak of batches that are not there
+            self._forget_waiting()  # the last of them are for batches that are not there
             raise
         self._grow(len(data), first_timestamp)
 
@@ -303,7 +303,7 @@ class WritableSegment:
             self._write_all_waiting()
 
     def _begin_with(self, timestamp: int | None) -> None:
-        """The first batch's largest timestamp, once there is a batch; the segment's time goes from there."""
+        """Set the first batch's largest timestamp, None without a batch: the time roll counts from it."""
         self.first_timestamp = timestamp
         if timestamp is None:
             self._latest_ms = MAX_INT64
@@ -312,7 +312,7 @@ class WritableSegment:
             self._latest_ms = min(timestamp + due_ms, MAX_INT64) if timestamp >= 0 else NO_TIMESTAMP - 1
 
     def add_aborted(self, entries: Sequence[AbortedTxn]) -> None:
-        """Write down transactions whose abort marker is in this segment."""
+        """Record transactions whose abort marker is in this segment."""
         if not entries:
             return
         if not self.has(TXN_INDEX):
@@ -321,7 +321,7 @@ class WritableSegment:
         file.write_at(file.size(), txn_index.write_entries(entries))
 
     def close(self) -> None:
-        """Write the last time entry and cut what was preallocated: no more batches come, for now at least."""
+        """Write the last time entry and trim preallocated space: no more batches come, for now at least."""
         log = self._file(LOG)
         if self.size < log.size():
             log.truncate(self.size)
@@ -330,10 +330,10 @@ class WritableSegment:
             self._new_time_entries += time_index.write_entry(entry)
         for extension in EXTENSIONS:
             if self.has(extension):
-                self._file(extension)  # flushed perhaps beside reads: both find it open, nothing waits
+                self._file(extension)  # a flush may run beside reads: leave it open, nothing buffered
 
     def flush(self) -> None:
-        """Have everything written so far reach the disk, names aside."""
+        """Sync everything written so far, except the directory."""
         for extension in EXTENSIONS:
             if self.has(extension):
                 self._file(extension).sync()
@@ -345,7 +345,7 @@ class WritableSegment:
         times: Sequence[TimeEntry],
         aborted: Sequence[AbortedTxn],
     ) -> None:
-        """Cut the log and replace the indexes by what a recovery found; all of it is synced."""
+        """Truncate the log and replace the indexes with what a recovery found; all of it is synced."""
         log = self._file(LOG)
         if size < log.size():
             log.truncate(size)
@@ -353,12 +353,12 @@ class WritableSegment:
         if aborted or self.has(TXN_INDEX):
             self._replace(TXN_INDEX, txn_index.write_entries(aborted))
         self._replace(TIME_INDEX, time_index.write_entries(times))
-        # Last: where there is an offset index, nobody asks whether the others are.
+        # Last: if there is an offset index, nothing checks whether the others exist.
         self._replace(INDEX, offset_index.write_entries(offsets))
         self.load()
 
     def _replace(self, extension: str, data: bytes) -> None:
-        """At once: a segment below the recovery point is believed, whatever half of an index it has."""
+        """Replace atomically: a segment below the recovery point is trusted even with half an index."""
         if self.has(extension) and self._content(extension) == data:
             return
         replace_file(self._files, self.path(extension), data)
@@ -366,7 +366,7 @@ class WritableSegment:
             stale.close()
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut at the first batch that reaches `offset`, and the indexes with it."""
+        """Truncate at the first batch that reaches `offset`, and the indexes with it."""
         found = self.find(offset)
         offsets = sum(entry.offset(self.base_offset) < offset for entry in self.offset_entries())
         times = sum(entry.offset(self.base_offset) < offset for entry in self.time_entries())
@@ -384,7 +384,7 @@ class WritableSegment:
         self._find_largest_timestamp()
 
     def _find_largest_timestamp(self) -> None:
-        """Look behind the last time entry for a larger timestamp."""
+        """Search after the last time entry for a larger timestamp."""
         accounting = self.accounting
         start = self.index_position(accounting.last_time_offset)
         for found in self.batches_from(start):
@@ -398,7 +398,7 @@ class WritableSegment:
         return self._file(LOG).read_at(position, size)
 
     def batch_at(self, position: int) -> FoundBatch | None:
-        """The batch that begins here, or None where no whole one does; raise CorruptMessage for nonsense."""
+        """Return the batch that begins here, None if no whole one does; raise CorruptMessage for nonsense."""
         try:
             return next_batch(self.read, position, self.size)
         except FormatError as error:
@@ -408,7 +408,7 @@ class WritableSegment:
         return follow(self.batch_at, position)
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that reaches an offset, by the index and a walk from there."""
+        """Return the first batch that reaches an offset, by the index and a walk from there."""
         for found in self.batches_from(self.index_position(offset)):
             if found.header.last_offset >= offset:
                 return found
@@ -419,22 +419,22 @@ class WritableSegment:
         return self.size
 
     def next_offset(self) -> int:
-        """The offset behind the last batch: from the last index entry on, as a broker looks for it."""
+        """Return the offset after the last batch, walking from the last index entry as a broker does."""
         end = self.base_offset
         for found in self.batches_from(self.index_position(self.accounting.last_indexed_offset)):
             end = found.header.last_offset + 1
         return end
 
     def index_position(self, offset: int) -> int:
-        """Return where to begin to look for an offset.
+        """Return the position to start searching for an offset.
 
-        The index is read slot by slot, as a broker's pages are: those of a week's log have gigabytes.
+        Index entries are read one by one, as a broker's pages are: the indexes of a week's log are gigabytes.
         """
         slot = lower_bound(self.accounting.offset_entries, self._index_key, offset, offset_index.ENTRY_SIZE)
         return 0 if slot < 0 else self._offset_entry(slot).position
 
     def time_floor(self, timestamp_ms: int) -> TimeEntry:
-        """The last time entry at or below a time."""
+        """Return the last time entry at or below a time."""
         slot = lower_bound(
             self.accounting.time_entries,
             lambda at: self._time_entry(at).timestamp_ms,

@@ -1,11 +1,11 @@
-"""A segment whose offsets span more than its indexes can tell is made into several.
+"""Split a segment whose offsets span more than its indexes can express.
 
     1  the parts are written under names that end in `.cleaned`, with their indexes
-    2  the last part first, they become `.swap`: from the moment when all of them are, they count
-    3  the old segment goes, and they take their own names, the first part first
+    2  the last part first, they become `.swap`: once all of them are, they replace the old segment
+    3  the old segment is deleted, and they take their own names, the first part first
 
-A crash before the end of 2 leaves the old segment as it was, and one after it the parts: see `leftovers`.
-A broker does the same, but does not have every step reach the disk before the next.
+A crash before the end of 2 leaves the old segment as it was, and one after it the parts: see `leftovers`. A
+broker does the same, but does not sync every step before the next.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def split_segment(files: Files, segment: WritableSegment, config: TopicConfig, s
     parts = _parts_of(segment)
     for part in parts:
         _write_part(files, segment, part, config)
-    # One after another, both times: the parts of a swap that is not complete are taken for the old segment,
-    # and so is what lies between two parts that still have to be renamed.
+    # One after another, both times: the parts of an incomplete swap are taken for the old segment, and so is
+    # what lies between two parts that still have to be renamed.
     for part in reversed(parts):
         _rename(files, part, CLEANED, SWAP)
     segment.delete()

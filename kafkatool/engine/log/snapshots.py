@@ -1,4 +1,4 @@
-"""The `.snapshot` files of a partition: producer state at the offset in the name, so that a load is short."""
+"""The `.snapshot` files of a partition: producer state at the offset in the name, for fast loading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"(\d{20})\.snapshot")
 
 
 class Snapshots:
-    """All snapshots of one directory; `last_offset` is that of the state taken or loaded last."""
+    """All snapshots of one directory; `last_offset` is that of the state last taken or loaded."""
 
     def __init__(self, files: Files, directory: str) -> None:
         self.last_offset = 0
@@ -33,7 +33,7 @@ class Snapshots:
         return os.path.join(self._directory, segment_file(offset, ".snapshot"))
 
     def take(self, states: ProducerStates) -> None:
-        """Write the state down, unless one as new is there."""
+        """Write a snapshot of the state, unless there is one at least as new."""
         if states.end_offset <= self.last_offset:
             return
         self.delete(states.end_offset)
@@ -42,7 +42,7 @@ class Snapshots:
         self.has_new_names = True
 
     def load_newest(self, states: ProducerStates, log_start_offset: int, now_ms: int) -> None:
-        """Begin with the newest one that can be read; those that cannot are removed, as a broker does."""
+        """Load the newest readable snapshot; remove unreadable ones, as a broker does."""
         for offset in reversed(self.offsets()):
             try:
                 with open(self.path(offset), "rb") as file:
@@ -57,13 +57,13 @@ class Snapshots:
         self.last_offset = log_start_offset
 
     def drop_outside(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove those of states that the log does not reach, or has left behind."""
+        """Remove snapshots at or below the log start offset, or above the log end offset."""
         for offset in self.offsets():
             if offset > log_end_offset or offset <= log_start_offset:
                 self.delete(offset)
 
     def drop_strays(self, bases: Iterable[int]) -> None:
-        """Keep those that stand at the base of a segment, and of the others the last one behind them all."""
+        """Keep snapshots at the base of a segment; of the others, only the newest, if no base is above it."""
         known = set(bases)
         strays = [offset for offset in self.offsets() if offset not in known]
         newest = strays[-1:] if strays and known and strays[-1] >= max(known) else []

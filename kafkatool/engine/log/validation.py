@@ -1,11 +1,11 @@
-"""What a leader asks of a batch before it takes it, and what it writes into it.
+"""What a leader checks in a batch before it accepts it, and what it writes into it.
 
-    base offset, leader epoch       always, outside the checksum
-    timestamp type, max timestamp   where they are not what the topic says; then the checksum too
-    everything                      where the topic wants another codec, and for messages of magic 0 and 1:
-                                    the records are written anew, into one batch
+    base offset, leader epoch       always; outside the checksum
+    timestamp type, max timestamp   if they differ from what the topic requires; then the checksum too
+    everything                      if the topic requires another codec, and for messages of magic 0 and 1:
+                                    the records are rewritten, into one batch
 
-A follower takes batches as they are; it only looks that they are whole and that their offsets rise.
+A follower takes batches as they are; it only checks that they are complete and that their offsets rise.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from kafkatool.format.legacy import MIN_SIZE, Header, LegacyHeader, read_legacy_
 from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record
 
-# What messages of magic 0 and 1 say of their producer.
+# The producer fields of messages of magic 0 and 1.
 _NO_PRODUCER = BatchHeader(0, 0, -1, 2, 0, 0, 0, -1, -1, -1, -1, -1, 0)
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | DELETE_HORIZON_MASK
 
 
 def split_batches(data: Buffer) -> Iterator[NewBatch]:
-    """The whole batches in `data`; part of one at the end is left out. Raise CorruptMessage for nonsense."""
+    """Yield the whole batches in `data`; drop a partial one at the end. Raise CorruptMessage for nonsense."""
     view, at = memoryview(data), 0
     while len(view) - at > MAGIC_POSITION:
         size = int.from_bytes(view[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD
@@ -80,7 +80,7 @@ def check_batch(batch: NewBatch) -> None:
 
 
 def check_for_follower(batches: Sequence[NewBatch]) -> None:
-    """What a follower asks: whole batches at rising offsets."""
+    """Check what a follower requires: complete batches at rising offsets."""
     last = -1
     for batch in batches:
         header = batch.header
@@ -92,7 +92,7 @@ def check_for_follower(batches: Sequence[NewBatch]) -> None:
 
 
 def check_epochs(batches: Sequence[NewBatch]) -> None:
-    """A leader has stamped every batch of magic 2 with its epoch."""
+    """Check that the leader has stamped every batch of magic 2 with its epoch."""
     for header, _ in batches:
         if isinstance(header, BatchHeader) and header.partition_leader_epoch < 0:
             raise InvalidRecord(f"leader epoch {header.partition_leader_epoch} at {header.base_offset}")
@@ -115,7 +115,7 @@ class LeaderValidation:
         self.now_ms = now_ms
 
     def stamp(self, batches: Sequence[NewBatch], offset: int) -> NewBatch:
-        """The batch as it goes into the log at `offset`; raise LogRefusal if it does not."""
+        """Return the batch as it goes into the log at `offset`; raise LogRefusal if it is rejected."""
         for batch in batches:
             self._check_outside(batch)
         first = batches[0]
@@ -135,7 +135,7 @@ class LeaderValidation:
         return self._patched(first.header, first.data, records, offset)
 
     def _check_outside(self, batch: NewBatch) -> None:
-        """What can be asked without reading the records."""
+        """Check what can be checked without reading the records."""
         header = batch.header
         if isinstance(header, BatchHeader) and self.origin is AppendOrigin.CLIENT and header.base_offset != 0:
             raise InvalidRecord(f"base offset {header.base_offset}: a client must leave it at 0")
@@ -143,7 +143,7 @@ class LeaderValidation:
         check_batch(batch)
 
     def _accepted(self, batch: NewBatch) -> list[Record]:
-        """The records of a batch, if it may be written."""
+        """Return the records of a batch; raise LogRefusal if it may not be written."""
         header = batch.header
         if header.codec_label is None:
             raise InvalidRecord(f"attributes {header.attributes} name no codec")
@@ -172,7 +172,7 @@ class LeaderValidation:
             raise InvalidRecord(f"producer {header.producer_id} without a sequence number")
 
     def _check_records(self, header: Header, records: Sequence[Record]) -> None:
-        """Every record is looked at before one of them is blamed: a wrong time is the worse news."""
+        """Check all records before rejecting any: a wrong timestamp takes precedence over a missing key."""
         first_bad: str | None = None
         for number, record in enumerate(records):
             if self.config.is_compacted and record.key is None:
@@ -243,7 +243,7 @@ class LeaderValidation:
 
 
 def _checked_messages(header: LegacyHeader, data: bytes | memoryview) -> Iterator[Record]:
-    """The messages of an entry, those inside a wrapper by their own checksums."""
+    """Yield the messages of an entry; check those inside a wrapper by their own checksums."""
     for message in legacy.read_messages(data, max_inflated=DEFAULT_MAX_INFLATED):
         if message.magic != header.magic:
             raise InvalidRecord(f"a message of magic {message.magic} in a wrapper of {header.magic}")

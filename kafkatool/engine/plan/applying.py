@@ -1,10 +1,10 @@
-"""Carry out a plan, so that a crash at any moment leaves every file old or new, and the way back open.
+"""Apply a plan so that a crash at any moment leaves every file old or new, and the change can be undone.
 
-locks       of every log directory that is reached are held
-evidence    what the plan was made from must be as it was
-journal     with every step and name, on the disk before anything else is made
-beside      all new content is written and synced
-stages      one after another, each on the disk before the next one begins
+locks       of every affected log directory are held
+evidence    the files the plan was made from must be unchanged
+journal     with every step and name, synced before anything else is created
+beside      all new content is written to temporary files and synced
+stages      one after another, each on disk before the next one begins
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _LONGEST_NAME = 255
 
 
 class Stop(Protocol):
-    """Whether the user wants it to end."""
+    """Reports whether the user wants the run to stop."""
 
     def hold_back(self, journal: str) -> None:
-        """From now on a signal ends nothing by itself; it is noted, and the user is told."""
+        """Only note and report a signal from now on: it must not end the run by itself."""
 
     def is_wanted(self) -> bool: ...
 
 
 class Never:
-    """A Stop that nobody gives."""
+    """A Stop that never asks to stop."""
 
     def hold_back(self, journal: str) -> None: ...
 
@@ -71,13 +71,13 @@ class Never:
 
 
 class Stopped(KafkatoolError):
-    """A signal ended it between two stages."""
+    """A signal ended the run between two stages."""
 
     exit_code = ExitCode.INTERRUPTED
 
 
 def disk_for(plan: Plan, how: Applying) -> Files:
-    """Return the Files that reach only what the plan is about, as the owners of the directories."""
+    """Return a Files that can reach only what the plan is about, as the owners of the directories."""
     log_dirs = real_log_dirs(plan)
     wanted = [*plan.directories, *([how.backup_dir] if how.backup_dir is not None else [])]
     wanted += {os.path.dirname(step.target) for step in plan.steps if step.target is not None}
@@ -95,10 +95,10 @@ def apply(
     progress: Callable[[int], None] | None = None,
     stop: Stop | None = None,
 ) -> str:
-    """Carry out a plan; returns the path of the journal, with which it can be undone.
+    """Apply a plan; return the path of the journal that can undo it.
 
-    Raises Refused before anything is changed; Stopped or KafkatoolError where it could not be finished, which
-    say what was done and name the way on and the way back.
+    Raises Refused before anything is changed; Stopped or KafkatoolError if it could not be finished: their
+    message says what was done and how to resume or undo it.
     """
     refuse_if_unsafe(plan, files, how)
     if how.backup_dir is not None:
@@ -110,7 +110,7 @@ def apply(
 
 
 def _make_directories(paths: Iterable[str], files: Files) -> list[str]:
-    """Make directories that the user named, and those in them; returns which were missing."""
+    """Create directories that the user named, with their parents; return those that were missing."""
     made = []
     for path in map(os.path.realpath, paths):
         if not os.path.isdir(path):
@@ -121,7 +121,7 @@ def _make_directories(paths: Iterable[str], files: Files) -> list[str]:
 
 
 class _Application:
-    """One plan being carried out, under its locks."""
+    """One plan being applied, under its locks."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _Application:
         self._made: list[str] = []
 
     def run(self) -> str:
-        """Do all of it; returns the journal's path."""
+        """Apply the whole plan; return the journal's path."""
         try:
             self._prepare()
         except BaseException as error:
@@ -165,7 +165,7 @@ class _Application:
         return self._journal.path
 
     def _prepare(self) -> None:
-        """Write the journal, and everything that is new beside what is old."""
+        """Write the journal, and all new content to temporary files."""
         plan, files = self._plan, self._files
         self._stages = settle_names(plan, self._how.backup_dir, self._run, files)
         home = journal_home(plan, self._how.backup_dir)
@@ -178,10 +178,10 @@ class _Application:
         self._stop.hold_back(self._journal.path)
 
     def _clean_up(self) -> None:
-        """Take away what was made before the first stage: nothing was changed yet."""
+        """Remove what was created before the first stage: nothing has been changed yet."""
         moves = [move for stage in self._stages for move in stage]
         made = [move.temporary for move in moves if move.temporary is not None]
-        # The journal last: it is what proves that the others are ours.
+        # The journal last: it proves that the others are kafkatool's.
         for path in [*made, *([self._journal.path] if self._journal is not None else [])]:
             if os.path.lexists(path):
                 with suppress(OSError):
@@ -199,7 +199,7 @@ class _Application:
         )
 
     def _unfinished(self, error: OSError) -> KafkatoolError:
-        """Return an error that tells the user where it stands."""
+        """Return an error that tells the user how far the run came."""
         where = f"{error.filename}: " if error.filename else ""
         state = self._ways() if self._reached >= 0 else "nothing was changed"
         return KafkatoolError(f"{where}{error.strerror}; {state}")
@@ -210,13 +210,13 @@ class _Application:
 
 
 def undo_command(command: str, journal: str, outside: Iterable[str] = ()) -> str:
-    """Return the command that undoes a journal, as it can be pasted anywhere."""
+    """Return the command that undoes a journal, ready to be pasted in any directory."""
     named = [word for one in outside for word in ("--backup-dir", one)]
     return Advice.UNDO(command=command, journal=os.path.abspath(journal), backup_dirs=named)
 
 
 def way_back(plan: Plan, journal: str) -> str:
-    """Say how to undo what was applied of a plan, or that nothing can."""
+    """Return how to undo the applied part of a plan, or that it cannot be undone."""
     if any(step.action is Action.PURGE for step in plan.steps):
         return "there is no way back"
     outside = [os.path.realpath(one) for one in plan.directories[:1]]
@@ -227,7 +227,7 @@ def way_back(plan: Plan, journal: str) -> str:
 
 
 class Names:
-    """Which file of now a name stands for after some changes; None: no file, or one that did not exist."""
+    """Maps a name after some changes to the present file it stands for; None if there is none."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -243,7 +243,7 @@ class Names:
         return path
 
     def find(self, source: str) -> FoundFile:
-        """Look at a file of now; raise KafkatoolError unless it is a regular one."""
+        """Look at a present file; raise KafkatoolError unless it is a regular one."""
         found = self._files.stat(source)
         if not stat.S_ISREG(found.st_mode):
             raise KafkatoolError(
@@ -253,7 +253,7 @@ class Names:
         return _found(found, found.st_size, crc)
 
     def find_directory(self, path: str) -> FoundFile:
-        """Look at a directory of now; raise KafkatoolError unless it is one, and no link."""
+        """Look at a present directory; raise KafkatoolError unless it is one, and not a link."""
         found = self._files.stat(path)
         if not stat.S_ISDIR(found.st_mode):
             raise KafkatoolError(f"{path}: is {file_type(found.st_mode)}, expected a directory")
@@ -276,9 +276,9 @@ def _found(found: os.stat_result, size: int, crc: int | None) -> FoundFile:
 
 
 def settle_names(plan: Plan, backup_dir: str | None, run: str, files: Files) -> list[list[Move]]:
-    """Choose the names of what is written beside and of what is kept.
+    """Choose the names of temporary files and of kept originals.
 
-    Raises KafkatoolError where a name is taken, or an original is no regular file.
+    Raises KafkatoolError if a name is taken, or an original is not a regular file.
     """
     names = Names(files)
     taken: set[str] = set()
@@ -320,7 +320,7 @@ def _backup_name(path: str, backup_dir: str | None, run: str, number: int) -> st
     ending = kept_suffix(run)
     if backup_dir is None:
         return path + ending
-    # A topic's name may fill all that a file's name may have.
+    # A topic's name may use up the full length of a file name.
     partition = os.path.basename(directory)
     room = _LONGEST_NAME - len(f".{name}{ending}")
     if len(partition) > room:
@@ -351,7 +351,7 @@ def write_beside(
 def _write_content(
     step: Step, file: File, files: Files, progress: Callable[[int], None] | None
 ) -> tuple[int, int]:
-    """Write the new content; returns its size and CRC-32C."""
+    """Write the new content; return its size and CRC-32C."""
     content = step.content
     assert content is not None
     if isinstance(content, bytes):
@@ -370,17 +370,17 @@ def _write_content(
 
 
 def _take_after(path: str, step: Step, files: Files, now_ms: int) -> int:
-    """Give a new file the owner, group and mode of the one it replaces, and a log its time of change too.
+    """Give a new file the owner, group and mode of the one it replaces, and to a log also its mtime.
 
-    A file that replaces nothing takes after a log beside it: the broker must be able to write to it. Returns
-    the time of change in nanoseconds, which is set in any case, so that it is known.
+    A file that replaces nothing takes them from a log beside it: the broker must be able to write to it.
+    Returns the mtime in nanoseconds, which is always set, so that it is known.
     """
     mtime_ns = now_ms * 1_000_000
     model = _model(step, files)
     if model is not None:
         found, mine = files.stat(model), files.stat(path)
         if (mine.st_uid, mine.st_gid) != (found.st_uid, found.st_gid):
-            # In somebody's directory we have that user's rights, and the file is that user's already.
+            # In another user's directory the process has that user's rights, and the file is theirs already.
             with suppress(PermissionError):
                 files.set_owner(path, found.st_uid, found.st_gid)
         files.set_mode(path, found.st_mode & 0o7777)
@@ -404,7 +404,7 @@ def _model(step: Step, files: Files) -> str | None:
 
 
 def carry_out(stage: list[Move], files: Files) -> None:
-    """Do the steps of one stage; when this returns they are on the disk."""
+    """Carry out the steps of one stage; they are on disk when this returns."""
     for move in stage:
         if move.backup is not None and _is_kept_by_link(move):
             keep_copy(move.step.path, move.backup, files)
@@ -418,7 +418,7 @@ def carry_out(stage: list[Move], files: Files) -> None:
 
 
 def _is_kept_by_link(move: Move) -> bool:
-    """Whether the original needs a second name first; a removal within the directory is one rename."""
+    """Return whether the original needs a second name first; a removal within the directory is one rename."""
     assert move.backup is not None
     beside = os.path.dirname(move.backup) == os.path.dirname(move.step.path)
     return move.step.action is Action.WRITE or not beside

@@ -1,9 +1,8 @@
-"""What a plan was made from, so that nothing is done by a plan that is out of date.
+"""What a plan was made from, so that an outdated plan is never applied.
 
-Between planning and the moment when the lock is ours a broker may have started, repaired the log, taken new
-records and stopped again. So every file that was listed is compared once more under the lock: its inode, size
-and time of change, and of small files the content too, as a file system's clock ticks only every few
-milliseconds.
+Between planning and taking the lock, a broker may have started, repaired the log, written new records and
+stopped again. So every listed file is compared once more under the lock: its inode, size and mtime, and for
+small files the content too, because file system clocks tick only every few milliseconds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kafkatool.format import kinds
 from kafkatool.format.checksum import crc32c
 
 SMALL = 16 << 10
-# The mark of a clean shutdown goes with the first change of ours, the lock is taken by us.
+# The clean shutdown marker is removed by kafkatool's own first change; the lock is taken by kafkatool.
 _NOT_COMPARED = (kinds.BACKUP, kinds.LOCK, kinds.CLEAN_SHUTDOWN)
 
 
@@ -35,13 +34,13 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The files that a plan was made from, and the directories whose lists of names it relies on."""
+    """The files that a plan was made from, and the directories whose listings it relies on."""
 
     traces: dict[str, Trace]
     directories: frozenset[str]
 
     def instead(self, path: str) -> Evidence:
-        """Return the same with one file looked at anew, now: a plan of ours has changed it meanwhile."""
+        """Return a copy with one file looked at again, because another plan of this run has changed it."""
         others = {name: trace for name, trace in self.traces.items() if name != path}
         try:
             now = {path: _trace(file_entry(path, os.stat(path)))}
@@ -50,7 +49,7 @@ class Evidence:
         return replace(self, traces=others | now)
 
     def refuse_if_changed(self) -> None:
-        """Raise Refused unless everything is as it was."""
+        """Raise Refused unless everything is unchanged."""
         for path, before in sorted(self.traces.items()):
             if _look_again(path, before) != before:
                 raise Refused(f"{path}: changed since it was planned: run the same command again")
@@ -62,9 +61,9 @@ class Evidence:
 
 
 def gather_evidence(log_dir: LogDir, partitions: Iterable[Partition], *, with_content: bool) -> Evidence:
-    """Remember the partitions that a plan is about, and what in their log directory decides about them.
+    """Record the partitions that a plan is about, and what in their log directory decides about them.
 
-    To be called before the plan reads anything, and with content where the plan may be applied.
+    Call it before the plan reads anything, and with content if the plan may be applied.
     """
     meant = list(partitions)
     known = {one.path for one in meant}
@@ -77,7 +76,7 @@ def gather_evidence(log_dir: LogDir, partitions: Iterable[Partition], *, with_co
 
 
 def _known_kinds(files: Iterable[FileEntry]) -> Iterator[FileEntry]:
-    """What a broker keeps at the top; a partition that stands alone may lie among anybody's files."""
+    """Yield the files a broker keeps at the top; a stand-alone partition may lie among unrelated files."""
     return (entry for entry in files if entry.kind is not kinds.UNKNOWN)
 
 
@@ -96,7 +95,7 @@ def _look_again(path: str, before: Trace) -> Trace | None:
 
 
 def _small_crc(path: str) -> int | None:
-    """The checksum of a small file; None where it cannot be read."""
+    """Return the checksum of a small file; None if it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:
@@ -106,7 +105,7 @@ def _small_crc(path: str) -> int | None:
 
 
 def _names(directory: str) -> Iterator[str]:
-    """The regular files that are there now, without those that we keep."""
+    """Yield the names of the regular files present, without those that kafkatool keeps."""
     with os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             kind = kinds.kind_of(entry.name).kind

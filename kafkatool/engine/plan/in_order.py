@@ -1,7 +1,8 @@
-"""The plans of many partitions, made on a pool: the same as if one process had made them one by one.
+"""The plans of many partitions, made by a pool: the same as if one process made them one by one.
 
-Each worker counts the bad blocks that it meets itself, while the limit is for all of them together. Where it
-is passed, the partition is planned once more here, behind all those before it: so it stops at the same block.
+Each worker counts the bad blocks that it meets itself, but the limit is for all of them together. If it is
+exceeded, the partition is planned again in the parent, after all those before it, so that it stops at the
+same block.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Plan_co = TypeVar("_Plan_co", covariant=True)
 
 
 class PlanRequest(Protocol[_Plan_co]):
-    """One partition to plan, wherever that is done."""
+    """One partition to plan, in this process or in a worker."""
 
     @property
     def path(self) -> str: ...
@@ -32,11 +33,11 @@ class PlanRequest(Protocol[_Plan_co]):
     def bytes_to_read(self) -> int: ...
 
     def plan(self, guest: Guest, advance: Advance) -> _Plan_co:
-        """Raises KafkatoolError or FileNotFoundError where it cannot be planned."""
+        """Make the plan; raise KafkatoolError or FileNotFoundError if that is not possible."""
 
 
 class Planned(NamedTuple, Generic[_Plan]):
-    """A plan, or in words why there is none; and how many bad blocks were met."""
+    """A plan, or the reason why there is none; and how many bad blocks were met."""
 
     plan: _Plan | None
     failure: str | None
@@ -46,7 +47,7 @@ class Planned(NamedTuple, Generic[_Plan]):
 def plan_in_order(
     pool: Workers, asks: Iterable[PlanRequest[_Plan]], guest: Guest, advance: Advance
 ) -> Iterator[tuple[PlanRequest[_Plan], Planned[_Plan]]]:
-    """Each partition with what came of it; the bad blocks of all are counted by `guest`."""
+    """Yield each partition with its result; `guest` counts the bad blocks of all."""
     if pool.count == 1:
         for ask in asks:
             yield ask, _planned(ask, guest, advance)
@@ -65,7 +66,7 @@ def plan_in_order(
 def plans_of(
     pool: Workers, asks: Iterable[PlanRequest[_Plan]], guest: Guest, advance: Advance
 ) -> Generator[Failure, None, list[_Plan]]:
-    """What is planned for each partition; yields why nothing can be for the others."""
+    """Return the plans that could be made; yield a failure for each of the other partitions."""
     done = []
     for ask, planned in plan_in_order(pool, asks, guest, advance):
         if planned.plan is not None:
@@ -89,7 +90,7 @@ def _planned_elsewhere(share: Guest, ask: PlanRequest[_Plan]) -> Planned[_Plan]:
 
 
 def _planned_again(ask: PlanRequest[_Plan], guest: Guest, share: Guest) -> Planned[_Plan]:
-    """Behind all bad blocks that were met before it; at the pace of one of many, as the others read on."""
+    """Plan again, counting all bad blocks met before it; at one worker's rate, as the others read on."""
     share.errors.count = guest.errors.count
     found = _planned(ask, share, _nobody)
     guest.errors.count = share.errors.count
@@ -97,4 +98,4 @@ def _planned_again(ask: PlanRequest[_Plan], guest: Guest, share: Guest) -> Plann
 
 
 def _nobody(_size: int) -> None:
-    """Who plans elsewhere is told of when it is done."""
+    """No-op: the parent reports a worker's progress when its plan arrives."""

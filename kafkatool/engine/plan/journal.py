@@ -1,21 +1,21 @@
-"""What was done to a log directory, written down so that it can be undone.
+"""The record of what was done to a log directory, so that it can be undone.
 
-A journal is a text file of one JSON object per line: `<command>.kafkatool-RUN` in the backup directory, else
-in the log directory, else (where the partition stands alone) in the partition's directory.
+A journal is a text file with one JSON object per line: `<command>.kafkatool-RUN` in the backup directory,
+else in the log directory, else (for a stand-alone partition) in the partition's directory.
 
     {"journal": 2, "run": …, "command": …, "root": …, "stages": [[{…}, …], …]}   synced before all else
-    {"written": [[size, mtime, crc], …]}   what was written beside, in the order of the steps that write
+    {"written": [[size, mtime, crc], …]}   the temporary files, in the order of the steps that write
     {"stage": 0}                           synced before that stage begins
     {"finished": true}
     {"undone_stage": 0}                    that stage is undone, and all after it
     {"undone": true}                       everything is back
 
-Paths are relative to `root`, the log directory, and absolute outside of it. `root` is relative to the journal
-where the journal lies inside it: the whole may be mounted elsewhere.
+Paths are relative to `root`, the log directory, and absolute outside of it. If the journal lies inside
+`root`, `root` is relative to the journal, so that the whole may be mounted elsewhere.
 
-A journal is believed only so far: it lies where the broker's account can edit it, and may be undone by root.
-So every path has to be in the log directory itself, in a directory right below it, or in a directory that the
-user names; and a journal that names a log directory elsewhere must belong to us or to that directory's owner.
+A journal is trusted only so far: the broker's account can edit it, and root may undo it. So every path has to
+be in the log directory itself, in a directory directly below it, or in a directory that the user names; and a
+journal that names a log directory elsewhere must belong to the current user or to that directory's owner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LARGEST = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file as a step finds it; what is not known is None."""
+    """A file as a step finds it; unknown values are None."""
 
     size: int
     mtime_ns: int
@@ -67,7 +67,7 @@ class Move:
     step: Step
     temporary: str | None
     backup: str | None
-    """None where there is no original."""
+    """None if there is no original."""
     before: FoundFile | None = None
     after: Written | None = None
 
@@ -81,21 +81,21 @@ class Journal:
     root: str
     stages: list[list[Move]]
     run: str | None = None
-    """None in a journal of the first version, whose names may have been used again by later runs."""
+    """None in a version 1 journal, whose names later runs may have used again."""
     created_ms: int = 0
     directories: list[str] = field(default_factory=list)
-    """What was made outside to hold what is moved, outermost first."""
+    """The directories created outside to hold what is moved, outermost first."""
     outside: list[str] = field(default_factory=list)
     """Directories that the user trusts it with."""
     reached: int = -1
-    """The last stage that was begun, and is not undone."""
+    """The last stage that was begun and is not undone."""
     is_finished: bool = False
     is_undo_begun: bool = False
     is_undone: bool = False
 
     @property
     def begun(self) -> list[tuple[int, list[Move]]]:
-        """The stages that were begun and are not undone, each with its number, the last one first."""
+        """The stages that were begun and are not undone, each with its number, last one first."""
         return list(enumerate(self.stages[: self.reached + 1]))[::-1]
 
     @property
@@ -107,13 +107,13 @@ class Journal:
 
     @property
     def touched(self) -> set[str]:
-        """The names that its stages change, as far as they were begun and are not undone."""
+        """The names changed by the stages that were begun and are not undone."""
         moves = [move for _number, stage in self.begun for move in stage]
         return {path for move in moves for path in (move.step.path, move.step.target) if path is not None}
 
     @property
     def removed_directories(self) -> set[str]:
-        """The directories that are not there any more, as far as those stages were begun."""
+        """The directories removed by the stages that were begun and are not undone."""
         moves = [move for _number, stage in self.begun for move in stage]
         return {move.step.path for move in moves if move.step.action is Action.RMDIR}
 
@@ -126,24 +126,24 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class JournalWriter:
-    """A journal that is being written, line by line."""
+    """A journal being written, line by line."""
 
     path: str
     _files: Files
 
     def tell_written(self, written: Iterable[Written]) -> None:
-        """Write down what the files are that were written beside; synced with the first stage."""
+        """Record the temporary files that were written; synced with the first stage."""
         self._append({"written": [[one.size, one.mtime_ns, one.crc] for one in written]}, is_synced=False)
 
     def enter_stage(self, number: int) -> None:
-        """Say that this stage begins, and do not return before the disk knows."""
+        """Record that this stage begins; return once that is on disk."""
         self._append({"stage": number})
 
     def finish(self) -> None:
         self._append({"finished": True})
 
     def tell_stage_undone(self, number: int) -> None:
-        """Say that a stage is undone: it must not be judged again, by what earlier stages have left."""
+        """Record that a stage is undone, so that it is not judged again by what earlier stages left."""
         self._append({"undone_stage": number})
 
     def tell_undone(self) -> None:
@@ -153,7 +153,7 @@ class JournalWriter:
         file = self._files.open(self.path)
         try:
             end = file.size()
-            # A line that a crash has torn would swallow this one.
+            # A line torn by a crash would swallow this one.
             torn = end > 0 and file.read_at(end - 1, 1) != b"\n"
             file.write_at(end, (b"\n" if torn else b"") + _line(line))
             if is_synced:
@@ -171,7 +171,7 @@ def begin_journal(
     home: str,
     now_ms: int,
 ) -> JournalWriter:
-    """Write the journal of a plan that is about to be applied; it is on the disk when this returns."""
+    """Write the journal of a plan that is about to be applied; it is on disk when this returns."""
     path = os.path.join(home, f"{plan.command}.kafkatool-{run}")
     root = plan.log_dir
     if is_inside(home, root):
@@ -199,14 +199,14 @@ def journal_home(plan: Plan, backup_dir: str | None) -> str:
     """Return the directory that the journal of a plan goes to."""
     if backup_dir is not None:
         return os.path.realpath(backup_dir)
-    # The lock may be our own.
+    # The lock may be kafkatool's own.
     if any(name in BY_NAME and name != LOCK_FILE for name in os.listdir(plan.log_dir)):
         return plan.log_dir
     return os.path.dirname(plan.steps[0].path)
 
 
 def is_inside(path: str, root: str) -> bool:
-    """Whether a path is a directory or lies below it, links aside."""
+    """Return whether a path is a directory or lies below it; links are not resolved."""
     return (os.path.normpath(path) + os.sep).startswith(os.path.normpath(root).rstrip(os.sep) + os.sep)
 
 
@@ -236,10 +236,10 @@ def _move_row(move: Move, root: str) -> dict[str, Any]:
 
 
 def read_journal(path: str, outside: Iterable[str] = ()) -> Journal:
-    """Read a journal back; `outside` are the directories beside its own that the user trusts it with.
+    """Read a journal; `outside` are the directories beyond its own that the user trusts it with.
 
-    Raises KafkatoolError unless it is one; a torn last line is one that was not written. Raises Refused where
-    it leads to any other place.
+    Raises KafkatoolError unless it is one; a torn last line counts as not written. Raises Refused if it leads
+    to any other place.
     """
     outside = list(outside)
     journal, owner = _parse(path)
@@ -249,12 +249,12 @@ def read_journal(path: str, outside: Iterable[str] = ()) -> Journal:
 
 
 def look_at_journal(path: str) -> Journal:
-    """Read a journal only to tell what it says, wherever it leads: it must not be obeyed."""
+    """Read a journal only to report what it says, wherever it leads: it must not be followed."""
     return _parse(path)[0]
 
 
 def _parse(path: str) -> tuple[Journal, int]:
-    """The journal, and who owns it. Raises KafkatoolError unless it is one."""
+    """Return the journal and its owner. Raises KafkatoolError unless it is one."""
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     rows, owner = _read_rows(path)
     try:
@@ -267,7 +267,7 @@ def _parse(path: str) -> tuple[Journal, int]:
 
 
 def _read_rows(path: str) -> tuple[list[Any], int]:
-    """The lines that can be read, and who owns the file. Raises KafkatoolError."""
+    """Return the lines that can be read, and the file's owner. Raises KafkatoolError."""
     try:
         with Disk().open_to_read(path) as file:
             found = file.stat()
@@ -312,7 +312,7 @@ def _read_move(row: dict[str, Any], root: str, run: str | None) -> Move:
         raise ValueError("a step without a path")
     step = Step(Action(row["action"]), path, str(row["why"]), target=whole("target"))
     move = Move(step, whole("temporary"), whole("backup"))
-    # What may be removed is known by its name.
+    # What may be removed is recognized by its name.
     if run is not None and move.temporary not in (None, temporary_name(path, run)):
         raise ValueError("a temporary file of another name")
     if (
@@ -330,17 +330,17 @@ def _read_move(row: dict[str, Any], root: str, run: str | None) -> Move:
 
 
 def temporary_name(path: str, run: str) -> str:
-    """Return the name under which new content is written beside."""
+    """Return the name under which new content is written first."""
     return f"{path}{kept_suffix(run)}.tmp"
 
 
 def kept_suffix(run: str) -> str:
-    """Return what the names of a run's files end with."""
+    """Return the suffix of the names of a run's files."""
     return f".kafkatool-{run}"
 
 
 def _follow(journal: Journal, row: dict[str, Any]) -> None:
-    """Take in one line after the first."""
+    """Apply one line after the first."""
     if "written" in row:
         writes = [move for stage in journal.stages for move in stage if move.step.action is Action.WRITE]
         for move, (size, mtime_ns, crc) in zip(writes, row["written"], strict=True):
@@ -355,7 +355,7 @@ def _follow(journal: Journal, row: dict[str, Any]) -> None:
 
 
 def _confine(journal: Journal, owner: int, outside: Iterable[str]) -> None:
-    """Raise Refused where a journal leads to places that it has no business with."""
+    """Raise Refused if a journal leads to places it must not touch."""
     home = os.path.dirname(journal.path)
     if not os.path.isdir(journal.root):
         raise KafkatoolError(f"{journal.path}: the log directory {journal.root} is not there")
@@ -385,7 +385,7 @@ def _directories_below(root: str) -> list[str]:
 
 @dataclass(slots=True)
 class _Places:
-    """Where a journal may lead: the log directory, what lies right below it, and what the user named."""
+    """Where a journal may lead: the log directory, what lies directly below it, and what the user named."""
 
     root: str
     trusted: list[str]
@@ -423,7 +423,7 @@ def _stranger(journal: str, path: str) -> Refused:
 
 
 def is_called_like_a_journal(path: str) -> bool:
-    """Journals are called after commands, and originals after files, which have a dot or a number."""
+    """Check for a journal's name: it is a command, while originals' names have a dot or a number."""
     named = parse_kept_name(os.path.basename(path))
     if named is None or named.is_temporary:
         return False
@@ -431,7 +431,7 @@ def is_called_like_a_journal(path: str) -> bool:
 
 
 def journals_in(directories: Iterable[str]) -> Iterator[Journal]:
-    """Yield the journals that lie in these directories and can be read, to be looked at."""
+    """Yield the readable journals in these directories, only to be looked at."""
     for directory in sorted(set(directories)):
         with suppress(OSError):
             for name in sorted(os.listdir(directory)):
@@ -441,7 +441,7 @@ def journals_in(directories: Iterable[str]) -> Iterator[Journal]:
 
 
 def is_torn_journal(path: str) -> bool:
-    """Whether a file is the beginning of a journal's first line: its run was killed before anything."""
+    """Return whether a file is part of a journal's first line: its run was killed before it did anything."""
     beginning = b'{"journal":'
     try:
         with Disk().open_to_read(path) as file:
@@ -455,7 +455,7 @@ def is_torn_journal(path: str) -> bool:
 
 
 def is_regular(path: str, files: Files) -> bool:
-    """Whether there is a file of this name, and no link, pipe or directory."""
+    """Return whether there is a regular file of this name, not a link, pipe or directory."""
     try:
         return stat.S_ISREG(files.stat(path).st_mode)
     except FileNotFoundError:

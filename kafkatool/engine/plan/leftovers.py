@@ -1,7 +1,7 @@
-"""What runs that were killed left behind: open journals, temporary files, work directories.
+"""What killed runs left: open journals, temporary files, work directories.
 
-Nothing of it does harm, and nobody but us will ever remove it. What is provably ours and of no use to anyone
-goes with the next `--apply`: temporary files whose journal is here, journals of runs that changed nothing.
+They do no harm, and only kafkatool ever removes them. What is provably kafkatool's and of no use to anyone
+goes with the next `--apply`: temporary files whose journal is present, journals of runs that changed nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Leftover:
 
 
 def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | None = None) -> list[Leftover]:
-    """Return what lies in a log directory, in these partitions of it, and where originals are kept."""
+    """Return the leftovers in a log directory, in these partitions of it, and where originals are kept."""
     homes = {os.path.realpath(one) for one in (log_dir, *directories, *([backup_dir] if backup_dir else []))}
     kept = [name for home in sorted(homes) for name in _kept_files(home)]
     found: list[Leftover] = []
@@ -57,9 +57,9 @@ def find_leftovers(log_dir: str, directories: Iterable[str], backup_dir: str | N
 def leftovers_named(
     log_dir: str, directories: Sequence[str], how: Applying, *, is_applied: bool
 ) -> Iterator[Caution]:
-    """Name what killed runs left where a plan is about to be made; where it is applied, remove what is waste.
+    """Report what killed runs left where a plan is about to be made; remove the waste if it is applied.
 
-    Raises Refused where something would have to go while a broker uses the directory.
+    Raises Refused if there is waste to remove while a broker uses the directory.
     """
     left = find_leftovers(log_dir, directories, how.backup_dir)
     removed = set()
@@ -74,9 +74,9 @@ def leftovers_named(
 
 
 def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
-    """Remove what is of no use, under the lock of the log directory; returns what went."""
+    """Remove the waste, under the lock of the log directory; return the removed paths."""
     gone = []
-    # Journals last: they are what proves that the others are ours.
+    # Journals last: they prove that the others are kafkatool's.
     for one in sorted(leftovers, key=lambda one: is_called_like_a_journal(one.path)):
         if not one.is_waste:
             continue
@@ -86,13 +86,13 @@ def remove_waste(leftovers: Iterable[Leftover], files: Files) -> list[str]:
             files.unlink(one.path)
         gone.append(one.path)
     for directory in sorted({os.path.dirname(path) for path in gone}):
-        with suppress(KafkatoolError):  # beside the log directory
+        with suppress(KafkatoolError):  # outside the log directory
             files.sync_directory(directory)
     return gone
 
 
 def _kept_files(home: str) -> Iterator[tuple[str, str, bool]]:
-    """The regular files of ours in a directory: path, run, whether it is a temporary one."""
+    """Yield kafkatool's own regular files in a directory: path, run, whether it is temporary."""
     try:
         with os.scandir(home) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -114,7 +114,7 @@ def _judge_journal(
             )
         return
     if journal.is_open:
-        # Where it leads is not repeated: somebody may have edited it.
+        # The paths in it are not shown: somebody may have edited it.
         back = undo_command(journal.command, path, [Placeholder("<DIR>")] if journal.leads_outside else ())
         what = (
             f"the undo of a run of {journal.command}"

@@ -1,18 +1,18 @@
 """Every change of a log directory is a plan: shown first, then applied so that it can be undone.
 
 A plan is a list of stages. The steps of one stage touch different files and may reach the disk in any order;
-a stage is on the disk before the next one begins. RUN is a random id that every run draws anew, so that no
-name is ever used twice.
+a stage is on disk before the next one begins. RUN is a random id, new for each run, so that no name is ever
+used twice.
 
-    write    the new content is written beside (`<name>.kafkatool-RUN.tmp`) and synced before all changes; the
-             original gets a second name, `<name>.kafkatool-RUN`, then the new file takes its place at once
+    write    the new content is written to `<name>.kafkatool-RUN.tmp` and synced before all changes; the
+             original gets a second name, `<name>.kafkatool-RUN`, then the new file replaces it atomically
     remove   the file is renamed to `<name>.kafkatool-RUN`
-    rename   the file gets another name, which nobody has
-    purge    the file is gone for good: there is no way back
-    rmdir    the directory, empty by then, goes
+    rename   the file gets another name, which must be free
+    purge    the file is gone for good: this cannot be undone
+    rmdir    the directory, empty by then, is removed
 
-At no time is a name without a file that has one before and after. With a backup directory, originals are
-linked or copied there instead; what is removed may have a place of its own. `applying.py` carries plans out,
+A name that has a file before and after has one at all times. With a backup directory, originals are linked or
+copied there instead; a removed file may have a target of its own. `applying.py` carries plans out,
 `journal.py` and `undo.py` make them reversible.
 """
 
@@ -43,16 +43,16 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileStretch:
-    """Bytes that stand in a file before the plan is applied: [start, end)."""
+    """The bytes [start, end) of a file, as they are before the plan is applied."""
 
     path: str
     start: int
     end: int
     patches: tuple[tuple[int, int], ...] = ()
-    """Bytes that are written in the place of those in the file: position there, and the new byte."""
+    """Bytes written instead of those in the file: the position there, and the new byte."""
 
     def part(self, start: int, end: int) -> FileStretch:
-        """Return some of it, counted from its own start."""
+        """Return a part of it, counted from its own start."""
         start, end = self.start + start, self.start + end
         within = tuple(patch for patch in self.patches if start <= patch[0] < end)
         return FileStretch(self.path, start, end, within)
@@ -63,7 +63,7 @@ Content = bytes | FileStretch
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of one file; `why` is a sentence for people."""
+    """One change of one file; `why` is a sentence for the user."""
 
     action: Action
     path: str
@@ -84,7 +84,7 @@ def write(path: str, content: Content, why: str) -> Step:
 
 
 def remove(path: str, why: str, target: str | None = None) -> Step:
-    """Take a file away: to `target`, whose directory must be there, else to where originals are kept."""
+    """Remove a file: to `target`, whose directory must exist, else to where originals are kept."""
     return Step(Action.REMOVE, path, why, target=target)
 
 
@@ -102,7 +102,7 @@ def remove_directory(path: str, why: str) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class NewEnd:
-    """Where a partition will end, and where its checkpoint says that it begins."""
+    """Where a partition will end, and where it begins by its checkpoint."""
 
     partition: str
     log_end_offset: int
@@ -111,20 +111,20 @@ class NewEnd:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done in one log directory, by which command."""
+    """What is to be done in one log directory, and by which command."""
 
     command: str
     log_dir: str
     stages: tuple[tuple[Step, ...], ...]
     ends: tuple[NewEnd, ...] = ()
     unreadable: frozenset[str] = frozenset()
-    """Files of which the disk did not give everything: they can be kept under another name, not copied."""
+    """Files the disk could not read in full: they can be kept under another name, but not copied."""
     evidence: Evidence | None = None
-    """What it was made from; None where nothing was read for it."""
+    """The files it was made from; None if nothing was read for it."""
     directories: tuple[str, ...] = ()
-    """Directories outside that have to be made first, outermost first."""
+    """Directories outside that have to be created first, outermost first."""
     go_on: str = GO_ON
-    """What to do where it was stopped in the middle and is still wanted."""
+    """What to do if it was stopped in the middle and is still wanted."""
 
     @property
     def steps(self) -> list[Step]:
@@ -141,13 +141,13 @@ class DiskRoom:
 
 
 def new_run_id() -> str:
-    """Draw the id of a run: 48 random bits."""
+    """Return the id of a new run: 48 random bits."""
     return secrets.token_hex(6)
 
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """How a plan is applied. `offline`: the user says that no broker uses the directory."""
+    """How a plan is applied. `offline`: the user confirms that no broker uses the directory."""
 
     now_ms: int
     offline: bool = False
@@ -156,7 +156,7 @@ class Applying:
 
 
 def real_paths(plan: Plan) -> Plan:
-    """Return the plan with absolute paths and without links, so that it holds from anywhere."""
+    """Return the plan with absolute paths and links resolved, so that it holds from any directory."""
 
     real_directory = cache(os.path.realpath)
 
@@ -181,7 +181,7 @@ def real_paths(plan: Plan) -> Plan:
 
 
 def real_log_dirs(plan: Plan) -> list[str]:
-    """Return every log directory in which something changes, links resolved: its own first.
+    """Return every log directory in which something changes, links resolved, the plan's own first.
 
     A partition may be a link into another log directory, with another lock.
     """
@@ -193,7 +193,7 @@ def real_log_dirs(plan: Plan) -> list[str]:
 
 
 def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[DiskRoom]:
-    """Return what a plan needs by volume, its own first: new content, and originals that are copied."""
+    """Return the room a plan needs per volume, its own first: for new content and copied originals."""
     needed = {plan.log_dir: 0}
     volumes = {os.stat(plan.log_dir).st_dev: plan.log_dir}
 
@@ -210,7 +210,7 @@ def rooms(plan: Plan, files: Files, backup_dir: str | None = None) -> list[DiskR
 
 
 def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:
-    """Raise Refused where the plan must not be applied: in use, no room, or a log would be thrown away."""
+    """Raise Refused if the plan must not be applied: in use, no room, or a log would be thrown away."""
     for log_dir in real_log_dirs(plan):
         refuse_if_in_use(log_dir, offline=how.offline, now_ms=how.now_ms)
     outside = [
@@ -236,14 +236,14 @@ def refuse_if_unsafe(plan: Plan, files: Files, how: Applying) -> None:
 
 
 def _kept_in(step: Step, backup_dir: str | None) -> str:
-    """The directory that the original of a step goes to."""
+    """Return the directory that the original of a step goes to."""
     if step.target is not None:
         return os.path.dirname(step.target)
     return backup_dir if backup_dir is not None else os.path.dirname(step.path)
 
 
 def _must_be_copied(step: Step, backup_dir: str | None) -> bool:
-    """Whether a second name is not enough to keep an original."""
+    """Return whether keeping an original takes a copy, because a second name is not enough."""
     if step.action not in (Action.WRITE, Action.REMOVE) or not os.path.lexists(step.path):
         return False
     return os.stat(step.path).st_dev != os.stat(existing(_kept_in(step, backup_dir))).st_dev
@@ -257,7 +257,7 @@ def refuse_backup_dir(backup_dir: str, log_dir: str) -> None:
 
 
 def drop_clean_marker(log_dir: str, files: Files) -> None:
-    """Take away the mark of a clean shutdown: with it a changed copy could be elected as if it were whole."""
+    """Remove the clean shutdown marker: with it a changed copy could be elected leader as if complete."""
     marker = os.path.join(log_dir, CLEAN_MARKER)
     if os.path.lexists(marker):
         files.unlink(marker)
@@ -272,7 +272,7 @@ def _size(path: str) -> int:
 
 
 def existing(path: str) -> str:
-    """Return a directory, or the nearest one above that is there."""
+    """Return a directory, or its nearest existing parent."""
     path = os.path.abspath(path)
     while not os.path.isdir(path):
         path = os.path.dirname(path)

@@ -1,10 +1,10 @@
-"""Change back what a plan changed.
+"""Undo what a plan changed.
 
-The whole way back is worked out before the first step of it, stage by stage, over the names as they will be:
-so everything that goes is shown, and what stands in the way is known before anything is done. A file that is
-neither what the plan found nor what it wrote stops it. Nothing is unlinked but what the journal's own stages
-made (same size, time and CRC-32C as written down), temporary files of its run, and second copies of originals
-that are back, byte for byte. It may be repeated after a crash.
+The whole undo is worked out before its first step, stage by stage, over the names as they will be: so
+everything that goes is shown, and obstacles are known before anything is done. A file that is neither what
+the plan found nor what it wrote stops it. Nothing is unlinked except what the journal's own stages created
+(same size, mtime and CRC-32C as recorded), temporary files of its run, and second copies of originals that
+are back, byte for byte. It can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kafkatool.engine.plan.journal import (
 from kafkatool.engine.plan.steps import Action, drop_clean_marker, existing
 from kafkatool.errors import KafkatoolError, Refused
 
-# What a volume of another kind may round times to.
+# How coarsely a volume of another kind may round times.
 _COARSEST_TIME_NS = 2_000_000_000
 
 Act = Callable[[Files], None]
@@ -41,7 +41,7 @@ Act = Callable[[Files], None]
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """One change back."""
+    """One change undone."""
 
     path: str
     what: str
@@ -51,7 +51,7 @@ class Reversal:
 
 @dataclass(frozen=True, slots=True)
 class StageBack:
-    """One stage undone: the changes, then the removal of second copies of what is back."""
+    """One stage undone: the changes, then the removal of second copies of restored originals."""
 
     number: int
     changes: list[Reversal]
@@ -60,7 +60,7 @@ class StageBack:
 
 @dataclass(slots=True)
 class WayBack:
-    """What undoing a journal will do: stages in their order, then what is of no use any more."""
+    """What undoing a journal will do: the stages in order, then the removal of what is no longer needed."""
 
     stages: list[StageBack] = field(default_factory=list)
     cleaning: list[Reversal] = field(default_factory=list)
@@ -75,7 +75,7 @@ class WayBack:
 
 
 def disk_for_undo(journal: Journal) -> Files:
-    """Return the Files that reach only what the journal is about, as the owners of the directories."""
+    """Return a Files that can reach only what the journal is about, as the owners of the directories."""
     outside = [os.path.dirname(move.backup) for stage in journal.stages for move in stage if move.backup]
     homes = [os.path.dirname(journal.path), *(os.path.dirname(one) for one in journal.directories)]
     wanted = {*_log_dirs(journal), *outside, *homes}
@@ -84,7 +84,7 @@ def disk_for_undo(journal: Journal) -> Files:
 
 
 def _log_dirs(journal: Journal) -> list[str]:
-    """The log directories in which something was changed, its own first; others are reached by links."""
+    """Return the log directories in which something was changed, its own first; links lead to others."""
     homes = {os.path.dirname(move.step.path) for stage in journal.stages for move in stage}
     return [
         journal.root,
@@ -93,7 +93,7 @@ def _log_dirs(journal: Journal) -> list[str]:
 
 
 def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: Stop | None = None) -> int:
-    """Change back what a plan changed; returns the number of changes. Raises Refused like apply."""
+    """Undo what a plan changed; return the number of changes. Raises Refused like apply."""
     stop = stop or Never()
     log_dirs = _log_dirs(journal)
     for log_dir in log_dirs:
@@ -115,7 +115,7 @@ def undo(journal: Journal, files: Files, *, offline: bool, now_ms: int, stop: St
 
 
 def _refuse_unless_writable(journal: str, files: Files) -> None:
-    """How far an undo comes is noted in the journal; root may have written it in another user's directory."""
+    """Check that the undo can record its progress: root may own the journal in another user's directory."""
     try:
         files.open(journal).close()
     except PermissionError:
@@ -143,11 +143,11 @@ def _go(journal: Journal, way: WayBack, files: Files, stop: Stop) -> None:
 
 
 def _act(backwards: list[Reversal], files: Files) -> None:
-    """Take some steps back; they are on the disk when this returns."""
+    """Undo some changes; they are on disk when this returns."""
     for back in backwards:
         back.act(files)
     for directory in sorted({os.path.dirname(back.path) for back in backwards}):
-        if os.path.isdir(directory):  # not one that went with the rest
+        if os.path.isdir(directory):  # unless it was removed with the rest
             files.sync_directory(directory)
 
 
@@ -155,9 +155,9 @@ def _act(backwards: list[Reversal], files: Files) -> None:
 
 
 def plan_undo(journal: Journal, files: Files) -> WayBack:
-    """Work out what would be changed back now, the last step first; nothing where all is as it was before.
+    """Work out what would be undone now, the last step first; nothing if all is as it was before.
 
-    Raises Refused where a file was changed since, or an original is gone.
+    Raises Refused if a file was changed since, or an original is gone.
     """
     if journal.is_undone:
         return WayBack()
@@ -166,7 +166,7 @@ def plan_undo(journal: Journal, files: Files) -> WayBack:
 
 
 def _refuse_if_overtaken(journal: Journal) -> None:
-    """Raise Refused where a later run changed the same files: they may look as if this one wrote them."""
+    """Raise Refused if a later run changed the same files: they may look as if this one wrote them."""
     touched = journal.touched
     homes = set(map(os.path.dirname, touched))
     for other in journals_in({journal.root, os.path.dirname(journal.path)}):
@@ -177,7 +177,7 @@ def _refuse_if_overtaken(journal: Journal) -> None:
 
 
 class _Planning:
-    """The way back over names as they will be; every file is looked at where it is now."""
+    """Plans the undo over names as they will be; every file is looked at where it is now."""
 
     def __init__(self, journal: Journal, files: Files) -> None:
         self._journal, self._files = journal, files
@@ -205,7 +205,7 @@ class _Planning:
                     yield Reversal(path, "remove what was written beside", _sweeper(path), is_removal=True)
 
     def _is_our_temporary(self, path: str, move: Move) -> bool:
-        """By its name, which no other run has; names of the first version were used again by later runs."""
+        """Judge by the name, unique to its run; version 1 names were used again, so check the content."""
         return self._journal.run is not None or self._is_written(path, move)
 
     def _undo_temporary(self, path: str) -> str | None:
@@ -225,7 +225,7 @@ class _Planning:
         path, target = move.step.path, move.step.target
         assert target is not None
         if self._names.source(path) is not None:
-            # A file that the plan wrote itself has no state before; it is looked at where that is undone.
+            # A file that the plan wrote itself has no state before; it is checked where its write is undone.
             self._refuse_unless(move.before is None or self._is_as_before(path, move), path)
             return
         self._refuse_unless(self._names.source(target) is not None, path)
@@ -282,7 +282,7 @@ class _Planning:
         return Reversal(path, what, _restorer(backup, beside, path, move.before))
 
     def _drop_second_copy(self, move: Move) -> None:
-        """The original is in its place: what is kept of it is of no use, if it is the same."""
+        """Plan to remove the kept copy of an original that is back in its place, if they are the same."""
         path, backup = move.step.path, move.backup
         source = self._names.source(path)
         if backup is None or source is None or not is_regular(backup, self._files):
@@ -291,7 +291,7 @@ class _Planning:
             self._copies.append(_second_copy(backup, path))
 
     def _is_written(self, path: str, move: Move) -> bool:
-        """Whether a file is what the step wrote."""
+        """Return whether a file is what the step wrote."""
         source, after = self._names.source(path), move.after
         if source is None or after is None or not is_regular(source, self._files):
             return False
@@ -301,7 +301,7 @@ class _Planning:
         return content_of(source, self._files) == (after.size, after.crc)
 
     def _is_as_before(self, path: str, move: Move) -> bool:
-        """Whether a file is what the step found; a copy on another volume may have a coarser time."""
+        """Return whether a file is what the step found; a copy on another volume may have a coarser mtime."""
         source, before = self._names.source(path), move.before
         if source is None or before is None or not is_regular(source, self._files):
             return False
@@ -328,7 +328,7 @@ def _unlinker(path: str) -> Act:
 
 
 def _sweeper(path: str) -> Act:
-    """Unlink what may be gone by then: an undo that is repeated makes its temporary files anew."""
+    """Return an act that unlinks a file if it still exists: a repeated undo rewrites its temporary files."""
 
     def sweep(files: Files) -> None:
         if is_regular(path, files):
@@ -343,7 +343,7 @@ def _renamer(source: str, target: str) -> Act:
 
 def _directory_maker(path: str, before: FoundFile | None) -> Act:
     def make(files: Files) -> None:
-        with suppress(FileExistsError):  # an undo that is repeated
+        with suppress(FileExistsError):  # a repeated undo
             files.make_directory(path)
         if (looks := _looks(before)) is not None:
             with suppress(PermissionError):
@@ -381,7 +381,7 @@ def _restorer(backup: str, beside: str, path: str, before: FoundFile | None) -> 
 
 
 def _looks(before: FoundFile | None) -> Looks | None:
-    """What the journal knows of an original; those of the first version know too little."""
+    """Return what the journal knows of an original; None for version 1, which knows too little."""
     if before is None or before.mode is None or before.uid is None or before.gid is None:
         return None
     return Looks(before.mode, before.uid, before.gid, before.mtime_ns)

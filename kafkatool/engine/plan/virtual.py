@@ -1,6 +1,6 @@
-"""A partition directory as it will be: changed in thought only, then turned into the steps of a plan.
+"""A partition directory as it will be: changed in memory only, then turned into the steps of a plan.
 
-A file is bytes that are to be written, or a stretch of a file that is there.
+A file is either bytes to be written, or a range of an existing file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SMALL_FILE = 64 << 20
 
 
 class Window:
-    """A stretch of a source as a source of its own."""
+    """A range of a source as a source of its own."""
 
     def __init__(self, inner: Source, start: int, end: int) -> None:
         self.name = inner.name
@@ -49,7 +49,7 @@ class Window:
 
 
 class Held:
-    """Bytes that are not on the disk yet, as a source."""
+    """Bytes that are not on disk yet, as a source."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
@@ -73,11 +73,11 @@ class Held:
 
 
 class UnreadableFile(KafkatoolError):
-    """The disk does not give the bytes of a file."""
+    """The disk cannot read the bytes of a file."""
 
 
 class VirtualDirectory:
-    """The files of a partition by name; what kafkatool kept itself is not among them."""
+    """The files of a partition by name, without those that kafkatool keeps itself."""
 
     def __init__(self, partition: Partition, guest: Guest) -> None:
         self.path = partition.path
@@ -90,7 +90,7 @@ class VirtualDirectory:
         self._guest = guest
         self._reasons: dict[str, str] = {}
         self.unreadable: set[str] = set()
-        """Files as they are now in which the disk did not give everything that was asked for."""
+        """Existing files that the disk could not read in full."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -103,13 +103,13 @@ class VirtualDirectory:
         return len(content) if isinstance(content, bytes) else content.end - content.start
 
     def read(self, name: str) -> bytes:
-        """The whole of a side file. Raises Unreadable where the disk does not give it."""
+        """Return a whole side file. Raises UnreadableFile if the disk cannot read it."""
         content = self.files[name]
         return content if isinstance(content, bytes) else self._read(content)
 
     def _read(self, content: FileStretch) -> bytes:
         with open_source(content.path, self._guest) as source:
-            # A broker searches all of an offset index, what it reserved there too.
+            # A broker searches a whole offset index, including its preallocated part.
             is_searched = content.path.endswith(".index")
             data = source.read(0, SMALL_FILE if is_searched else without_hole(source, SMALL_FILE))
             if source.unreadable:
@@ -121,7 +121,7 @@ class VirtualDirectory:
 
     @contextmanager
     def open(self, name: str) -> Iterator[Source]:
-        """A log, to be walked."""
+        """Open a log, to be walked."""
         content = self.files[name]
         if isinstance(content, bytes):
             yield Held(name, content)
@@ -136,13 +136,13 @@ class VirtualDirectory:
         self._reasons[name] = why
 
     def path_of(self, name: str) -> str:
-        """Where a file stands that is there now."""
+        """Return the present path of a file that exists already."""
         content = self.files[name]
         assert isinstance(content, FileStretch)
         return content.path
 
     def mend(self, name: str, patches: Mapping[int, int], why: str) -> None:
-        """Have a file written with other bytes at some positions; whoever opens it must get them, too."""
+        """Have a file written with some bytes changed; the guest must apply the same to what is read."""
         content = self.files[name]
         assert isinstance(content, FileStretch)
         self.files[name] = replace(content, patches=tuple(sorted(patches.items())))
@@ -167,10 +167,11 @@ class VirtualDirectory:
         self._reasons[name] = self._reasons[target] = why
 
     def stages(self) -> list[tuple[Step, ...]]:
-        """What leads from the directory as it is to this one: removals, renames, and what is written.
+        """Return the steps from the directory as it is to this one: removals, renames, writes.
 
-        An incomplete swap goes first: without the `.cleaned` files beside it, it would pass for a whole one.
-        Renames go offset by offset: between two that still have to be swapped, a broker deletes everything.
+        An incomplete swap is removed first: without the `.cleaned` files beside it, it would pass for a
+        complete one. Renames go offset by offset: a broker deletes everything between two that still have to
+        be swapped.
         """
         moved = self._moved()
         gone = [name for name in sorted(self._before) if name not in self.files and name not in moved]
@@ -191,7 +192,7 @@ class VirtualDirectory:
         return [tuple(stage) for stage in (swaps, removals, *renames.values(), writes) if stage]
 
     def _moved(self) -> dict[str, str]:
-        """Files that are whole under another name, and no longer under their own."""
+        """Return old name -> new name of the files that only move."""
         found = {}
         for name, content in sorted(self.files.items()):
             if not isinstance(content, FileStretch):
@@ -211,7 +212,7 @@ class VirtualDirectory:
             there = self._read(before)
         except UnreadableFile:
             return False
-        # Zeros behind the entries are what a broker reserves, and its own recovery leaves them too.
+        # Zeros after the entries are what a broker preallocates, and its own recovery leaves them too.
         is_index = name.endswith(("index", ".log"))
         return there == (content.ljust(len(there), b"\0") if is_index else content)
 

@@ -1,7 +1,7 @@
-"""A directory to work in beside a log directory, that is known for abandoned after its run was killed.
+"""A work directory beside a log directory, recognizable as abandoned once its run was killed.
 
 .kafkatool-compact-RUN/
-    in-use        whose log directory it is for; locked as long as the run lives
+    in-use        names the log directory it is for; locked as long as the run lives
     …             what the run writes
 """
 
@@ -18,7 +18,7 @@ _IN_USE = "in-use"
 
 @contextmanager
 def work_directory(log_dir: str, run: str) -> Iterator[str]:
-    """Make a directory beside the log directory, and remove it with everything in it at the end."""
+    """Create a directory beside the log directory; remove it with everything in it at the end."""
     import fcntl
 
     log_dir = os.path.realpath(log_dir)
@@ -35,7 +35,7 @@ def work_directory(log_dir: str, run: str) -> Iterator[str]:
 
 
 def left_work_directories(log_dir: str) -> Iterator[tuple[str, bool]]:
-    """Yield those beside a log directory that nobody holds, and whether they were surely made for it."""
+    """Yield those beside a log directory that no run holds, and whether they were surely made for it."""
     log_dir = os.path.realpath(log_dir)
     beside = os.path.dirname(log_dir)
     try:
@@ -55,7 +55,7 @@ def remove_work_directory(path: str) -> None:
 
 
 def _made_for(path: str) -> str | None:
-    """The log directory that it was made for; None if it has no mark, nothing if somebody holds it."""
+    """Return the log directory it was made for; None without a mark, an empty string if a run holds it."""
     import fcntl
 
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -65,7 +65,7 @@ def _made_for(path: str) -> str | None:
         return None
     with open(fd, "r+b") as mark:
         try:
-            # Of the open file, not of the process: our own run holds one, too.
+            # A lock of the open file, not of the process: this run may hold one, too.
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return ""

@@ -1,13 +1,13 @@
-"""Who may read what: the principals of a credentials file, and the topics that each of them is allowed.
+"""Access control: the principals of a credentials file, and the topics each of them may read.
 
     # name:password[:topics], in a file that only its owner can read
     alice:wonderland
     bob:builder:orders,payments-*
     CN=mirror::orders
 
-Topics are separated by commas, and a `*` at the end stands for any; left out, everything that is served may
-be read. A name without a password cannot log in, and is there for certificates. A line that says anything
-else is refused, for what was meant by it would be a guess about who may read what.
+Topics are separated by commas, and a trailing `*` matches any suffix; without a topic list, everything that
+is served may be read. A name without a password cannot log in: it is for client certificates. Any other line
+is refused, because guessing what it means would be guessing access rights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXPECTED = "write name:password or name:password:topic,topic*, without colons i
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever is at the other end. Without topics of its own it may read everything."""
+    """The authenticated client. If `topics` is None, it may read everything."""
 
     name: str = "anonymous"
     topics: tuple[str, ...] | None = None
@@ -44,15 +44,15 @@ ANYBODY = Principal()
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Whom an answer is for."""
+    """The client that an answer is for."""
 
     host: str
     advertised: tuple[str, int]
     pause: Callable[[float], bool]
-    """Sleep so many seconds; true where the client or the server is about to go."""
+    """Sleep for that many seconds; return true if the client hung up or the server is stopping."""
     principal: Principal = ANYBODY
     share: Share = field(default_factory=lambda: Share(Budget()))
-    """Memory that the answer may take."""
+    """The memory that the answer may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,14 @@ def others_can_read(mode: int) -> bool:
 
 
 def read_credentials(path: str) -> dict[str, Credential]:
-    """By name. Raises Refused where others can read the file, UsageError where a line is wrong."""
+    """Read a credentials file; return the credentials by name.
+
+    Raises Refused if others can read the file, UsageError if a line is wrong.
+    """
     try:
         found_file = os.stat(path)
         text = read_small_file(path, Guest(), limit=_LARGEST_FILE).decode("utf-8-sig")
-    except UnicodeDecodeError as error:  # what it found may be a password
+    except UnicodeDecodeError as error:  # the error's own text would quote bytes that may be a password
         raise UsageError(f"{path}: byte {error.start} is not UTF-8 text") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
@@ -99,7 +102,7 @@ def read_credentials(path: str) -> dict[str, Credential]:
 
 
 def _read_line(line: str) -> Credential:
-    """Raises ValueError, which never repeats what could be a password."""
+    """Parse one line. The ValueError it raises never repeats what could be a password."""
     parts = line.split(":")
     if not 2 <= len(parts) <= 3:
         raise ValueError(f"{len(parts) - 1} colons")
@@ -113,7 +116,7 @@ def _read_line(line: str) -> Credential:
 
 
 def _read_topic(text: str) -> str:
-    """One topic, or how its name begins; what could never match is a mistake."""
+    """Return one topic name or prefix; reject what could never match."""
     topic = text.strip()
     problem = topic_problem(topic.removesuffix("*")) if topic != "*" else None
     if problem is not None:

@@ -1,4 +1,4 @@
-"""A request in, its answer out: what a single broker that leads everything and writes nothing would say."""
+"""Turn a request into its answer, as a single read-only broker that leads every partition would."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from kafkatool.format.protocol.frames import Request
 from kafkatool.format.schema.layout import Tree
 from kafkatool.format.schema.writing import LazyRows
 
-MOST_BYTES = 55 << 20  # in one answer, as brokers do by default
+MOST_BYTES = 55 << 20  # per answer, as brokers do by default
 LONGEST_WAIT = 30.0
-_LONGEST_LARGE_WAIT = 1.0  # of a request that takes memory from others
+_LONGEST_LARGE_WAIT = 1.0  # for a request that takes memory from others
 _LOOK_AGAIN = 0.2
-_BY_PARTITION, _BY_ABORT = 512, 160  # bytes in memory for what is answered, at most
+_BY_PARTITION, _BY_ABORT = 512, 160  # upper bound of the memory for each entry of an answer
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
 _DEFAULT_SOURCE, _TOPIC_SOURCE, _SERVER_SOURCE = 5, 1, 4
 
 
 Wanted = dict[str, dict[int, dict[str, Any]]]
-"""By topic, then by the number of the partition."""
+"""By topic, then by partition number."""
 
 
 class ServerReporter:
-    """Where a server says what happens; this one keeps it to itself."""
+    """Receives the messages of a server; this base class drops them."""
 
     def say(self, message: str) -> None:
-        """Of what somebody has to know."""
+        """Report something the operator has to know."""
 
     def detail(self, message: str) -> None:
-        """Of what ends single connections."""
+        """Report why a single connection ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which broker of which cluster we say that we are."""
+    """The broker and cluster that this server claims to be."""
 
     cluster_id: str
     node_id: int
 
 
 class Answers(GroupAnswers):
-    """One method for each API, by its name. Threads share it."""
+    """One method per API, named after it. Threads share it."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Answers(GroupAnswers):
         self._told: set[str] = set()
 
     def answer(self, request: Request, client: Client) -> Tree | None:
-        """The body of the answer; None where there is none to be given, and the connection ends."""
+        """Return the body of the answer; None if there is no answer to give and the connection ends."""
         handler: Callable[[Request, Client], Tree | None] = getattr(self, request.api.name)
         return handler(request, client)
 
     def sasl_handshake(self, request: Request, client: Client) -> Tree:
-        """Whoever comes to this is in already, or needs no login."""
+        """Refuse: a client that gets here is logged in already, or needs no login."""
         return {"errorCode": ErrorCode.ILLEGAL_SASL_STATE}
 
     def sasl_authenticate(self, request: Request, client: Client) -> Tree:
@@ -149,7 +149,7 @@ class Answers(GroupAnswers):
         kind, name = int(resource["resourceType"]), str(resource["resourceName"])
         row: Tree = {"errorMessage": None, "resourceType": kind, "resourceName": name, "configs": []}
         if kind != TOPIC_RESOURCE:
-            return row  # of the broker that wrote all this nothing is known
+            return row  # nothing is known of the broker that wrote these logs
         if not client.principal.may_read(name):
             return {**row, "errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         if name not in catalog.topics:
@@ -190,7 +190,7 @@ class Answers(GroupAnswers):
         longest = _LONGEST_LARGE_WAIT if client.share.is_large else LONGEST_WAIT
         end = time.monotonic() + min(cast(int, body["maxWaitMs"]) / 1000, longest)
         while True:
-            responses: list[Tree] = []  # those of the time before are not kept
+            responses: list[Tree] = []  # the previous round's are dropped
             size, is_done = self._read(body, wanted, client, responses)
             left = end - time.monotonic()
             if is_done or left <= 0 or size >= cast(int, body["minBytes"]):
@@ -199,7 +199,7 @@ class Answers(GroupAnswers):
                 return {"responses": responses}
 
     def _read(self, body: Tree, wanted: Wanted, client: Client, topics: list[Tree]) -> tuple[int, bool]:
-        """Every partition that was asked for; how many bytes of records, and whether to answer at once."""
+        """Read every requested partition; return the bytes of records, and whether to answer at once."""
         catalog = self._catalog()
         left = min(max(0, cast(int, body["maxBytes"])), MOST_BYTES)
         committed = body["isolationLevel"] == 1
@@ -269,7 +269,7 @@ class Answers(GroupAnswers):
         return catalog.get(topic, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _tell(self, partition: ServedPartition, problem: Exception) -> None:
-        """Each thing once: a client asks for ever."""
+        """Report each problem once: a client retries forever."""
         message = f"{partition.name}: {problem}"
         if isinstance(problem, DamagedError):
             following = problem.gap.damage.next_good_offset
@@ -291,7 +291,7 @@ class Answers(GroupAnswers):
                 partitions[number] = None if number in partitions else one
 
         def row(topic: str, number: int, asked: dict[str, Any] | None) -> Tree:
-            if asked is None:  # named twice, which brokers do not answer either
+            if asked is None:  # a duplicate: brokers answer it with an error too
                 return {"partitionIndex": number, "errorCode": ErrorCode.INVALID_REQUEST}
             return self._offset(catalog, topic, asked, client, committed)
 
@@ -324,7 +324,7 @@ class Answers(GroupAnswers):
             return {**row, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
 
     def produce(self, request: Request, client: Client) -> Tree | None:
-        """Nothing is written here; a client that wants no answer is shown the door."""
+        """Refuse to write; close the connection of a client that expects no answer."""
         if request.body["acks"] == 0:
             return None
         refused: Tree = {
@@ -344,7 +344,7 @@ _SOURCES = {SettingOrigin.DEFAULT: _DEFAULT_SOURCE, SettingOrigin.TOPIC: _TOPIC_
 
 
 def _wanted_partitions(body: Tree, client: Client) -> Wanted:
-    """By topic and number, each once; what is said last of one counts, as with brokers."""
+    """Return requests by topic and number, each once; the last one wins, as in brokers."""
     wanted: Wanted = {}
     for asked in cast(Rows, body["topics"]):
         client.share.claim(_BY_PARTITION * (1 + len(asked["partitions"])))
@@ -353,7 +353,7 @@ def _wanted_partitions(body: Tree, client: Client) -> Wanted:
 
 
 def _by_time(partition: ServedPartition, state: State, when: int, limit: int) -> Tree:
-    """The first record at or after a time, or the one with the greatest; nothing where it is not shown."""
+    """Find the first record at or after a time, or the one with the greatest; empty if it is not visible."""
     segments = [one.segment for one in state.segments]
     search = Search(segments, partition.how.guest, state.log_start)
     found = search.latest() if when == _MAX_TIMESTAMP else search.time(when)

@@ -1,11 +1,11 @@
-"""One budget of memory for all connections: requests, answers, and what groups leave behind.
+"""One memory budget for all connections: requests, answers, and what groups keep.
 
     |-- each connection's own --|-- requests and answers that need more --|-- the last quarter ---------|
                                 |-- groups, and offsets: a quarter each --|-- connections |-- small ones|
 
-A connection is taken only where its own part is there, and small requests need no more than that: they are
-answered whatever the others do. Large ones leave a quarter of all to others, half of that to new connections.
-Whoever needs more waits for it, for a while, and is hung up on then.
+A connection is accepted only if its own part is free, and small requests need no more than that: they are
+answered whatever other connections do. Large requests leave a quarter of the budget to others, half of that
+to new connections. A connection that needs more waits for it, for a limited time, and is then closed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kafkatool.errors import KafkatoolError
 DEFAULT_SIZE = 256 << 20
 SMALLEST_SIZE = 16 << 20
 OF_CONNECTION = 64 << 10
-"""Its thread and buffers, of which about 26 KiB were measured, and its small requests."""
+"""Its thread and buffers, about 26 KiB as measured, and its small requests."""
 OF_TLS_CONNECTION = 128 << 10
 _ALLOWANCE = 32 << 10
 _LARGE = 1 << 20
 _STEP = 32 << 10
-_PLACE = 128  # of an entry in a dict, and of what surrounds it
+_PLACE = 128  # of an entry in a dict, and the objects around it
 _PATIENCE_SECONDS = 10.0
 
 
@@ -33,7 +33,7 @@ class NoRoom(KafkatoolError):
 
 
 class Budget:
-    """So many bytes. Threads share it."""
+    """A number of bytes to share out. Threads share it."""
 
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self.size = size
@@ -45,7 +45,7 @@ class Budget:
         return self.size - self._free
 
     def try_take(self, size: int, *, leaves: int = 0) -> bool:
-        """Take them now, and leave so many, or nothing."""
+        """Take the bytes now if `leaves` bytes stay free; otherwise take nothing and return false."""
         with self._changed:
             if size > self._free - leaves:
                 return False
@@ -53,7 +53,7 @@ class Budget:
             return True
 
     def take(self, size: int, *, leaves: int = 0, patience: float = _PATIENCE_SECONDS) -> None:
-        """Wait until they are there; raise NoRoom."""
+        """Wait until the bytes are free, and take them; raise NoRoom if that takes too long."""
         deadline = time.monotonic() + patience
         with self._changed:
             while size > self._free - leaves:
@@ -73,7 +73,7 @@ class Budget:
 
 
 class Share:
-    """What one connection takes beyond its own part, for the request that it is at. Of one thread only."""
+    """What one connection takes beyond its own part, for its current request. Used by one thread only."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -85,7 +85,7 @@ class Share:
         return self._taken > _LARGE
 
     def claim(self, size: int, *, expected: int = 0) -> None:
-        """Take so many bytes more, of so many that will be needed in the end; raise NoRoom."""
+        """Take `size` more bytes, of the `expected` that will be needed in total; raise NoRoom."""
         self._used += size
         lacking = self._used - _ALLOWANCE - self._taken
         if lacking > 0:
@@ -94,7 +94,7 @@ class Share:
             self._taken += lacking
 
     def try_claim(self, size: int) -> bool:
-        """Likewise, without waiting."""
+        """Take `size` more bytes without waiting; return whether they were free."""
         if not self._budget.try_take(size, leaves=self._left_for_others(size)):
             return False
         self._used += size
@@ -102,7 +102,7 @@ class Share:
         return True
 
     def keep(self, size: int) -> None:
-        """Only so many bytes are in use any longer."""
+        """Give back all but `size` bytes."""
         self._used = size
         most = max(0, size - _ALLOWANCE)
         if self._taken > most:
@@ -114,7 +114,7 @@ class Share:
 
 
 class Account:
-    """What is kept from request to request: at most a quarter of the budget."""
+    """Memory kept from request to request: at most a quarter of the budget."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
@@ -122,7 +122,7 @@ class Account:
         self._held = 0
 
     def resize(self, size: int) -> bool:
-        """From now on so many bytes are held; false, and nothing is changed, where there is no room."""
+        """Set the number of bytes held; return false, and change nothing, if there is no room."""
         more = size - self._held
         if more > 0 and (size > self._most or not self._budget.try_take(more)):
             return False
@@ -132,5 +132,5 @@ class Account:
 
 
 def memory_of(*values: str | bytes | None) -> int:
-    """What these take, each with its place somewhere."""
+    """Return the memory these values take, each with its entry in a container."""
     return sum(_PLACE + sys.getsizeof(one) for one in values if one is not None)

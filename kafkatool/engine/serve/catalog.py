@@ -1,6 +1,6 @@
-"""Which topics and partitions are served: what lies in the log directories, less what was not asked for.
+"""The topics and partitions to serve: what is in the log directories, less what was not asked for.
 
-A name from the wire is looked up here and nowhere else: no path is ever made of one.
+Names that clients send are only looked up here: no path is ever made of one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CatalogChoice:
         return self.renames.get(partition.directory) or self.renames.get(path)
 
     def leaves_out(self, partition: Partition) -> str | None:
-        """The word that --include lacks for it; None: it is served."""
+        """Return the --include word that it lacks; None if it is served."""
         word = _STATES.get(partition.state)
         if word is None and is_internal(partition.topic or ""):
             word = "internal"
@@ -49,7 +49,7 @@ class CatalogChoice:
 
 @dataclass(slots=True)
 class Topic:
-    """One topic; a partition's number is its place."""
+    """One topic; a partition's index in the list is its number."""
 
     name: str
     partitions: list[ServedPartition]
@@ -58,12 +58,12 @@ class Topic:
 
 @dataclass(slots=True)
 class Catalog:
-    """What is served, and what is to be said about it."""
+    """What is served, and the notes to show about it."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many partitions were left out for want of a word of --include."""
+    """--include word -> number of partitions left out for lack of it."""
     cluster: ClusterView = field(default_factory=ClusterView)
     offsets: list[tuple[Partition, LogDir]] = field(default_factory=list)
     """The partitions of __consumer_offsets, whether served or not."""
@@ -73,7 +73,7 @@ class Catalog:
         return found.partitions[number] if found and 0 <= number < len(found.partitions) else None
 
     def partitions(self) -> Iterator[ServedPartition]:
-        """Those that are really there."""
+        """Yield the partitions that really exist."""
         for topic in self.topics.values():
             yield from (one for one in topic.partitions if one.partition is not None)
 
@@ -85,7 +85,7 @@ def is_internal(topic: str) -> bool:
 def make_catalog(
     found: Selection, choice: CatalogChoice, how: Serving, known: Catalog | None = None
 ) -> Catalog:
-    """Everything that was found and is meant; partitions that `known` has already are taken over."""
+    """Build the catalog of what was found and chosen; reuse partitions that `known` has already."""
     catalog = Catalog()
     metadata = [one for home in found.homes for one in home.log_dir.metadata]
     catalog.cluster = read_cluster_view(metadata, how.guest)
@@ -108,7 +108,7 @@ def make_catalog(
 
 
 def _live_first(homes: Iterable[Home]) -> list[tuple[Home, Partition]]:
-    """Where two directories hold the same partition, the one that a broker would serve comes first."""
+    """Sort active partitions first: a broker would serve them if others have the same number."""
     chosen = [
         (home, partition)
         for home in homes
@@ -155,7 +155,7 @@ def _place(
 
 
 def _topic(catalog: Catalog, name: str, numbers: dict[int, ServedPartition], how: Serving) -> Topic:
-    """Numbers that are missing here become empty partitions: clients cannot do with holes."""
+    """Fill in missing numbers with empty partitions: clients cannot handle gaps."""
     count = max(max(numbers) + 1, _count_by_metadata(catalog.cluster, name))
     missing = count - len(numbers)
     if missing:

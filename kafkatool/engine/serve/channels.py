@@ -1,7 +1,7 @@
-"""The bytes of one connection: in as they come, out from files by sendfile(2), or copied where it cannot be.
+"""The bytes of one connection: received as they come, sent from files by sendfile(2), or copied if need be.
 
-A TLS connection has its bytes encrypted in this process: sendfile on its descriptor would put the records on
-the wire in the clear, so it has a class of its own that never sees a descriptor.
+A TLS connection encrypts in this process: sendfile on its descriptor would send the records unencrypted, so
+it has a class of its own that never sees a descriptor.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from kafkatool.format.schema.writing import Piece, is_bytes, piece_size
 COPIED_AT_ONCE = 256 << 10
 _COPIED_WITHOUT_ROOM = 16 << 10
 _SMALL_ANSWER = 32 << 10
-_SLOWEST_RATE = 256 << 10  # bytes a second of an answer that is held in memory
+_SLOWEST_RATE = 256 << 10  # bytes per second of an answer that is held in memory
 _NEVER = float("inf")
-_WHOLE = 5 << 18  # bytes of an answer, some more than the 1 MiB that clients ask for by default
+_WHOLE = 5 << 18  # bytes of an answer, a bit more than the 1 MiB that clients ask for by default
 _WHOLE_BUFFER, _FED_BUFFER = 2 << 20, 512 << 10
-_MOST_BY_SENDFILE = 0x7FFFF000  # what one call can move
+_MOST_BY_SENDFILE = 0x7FFFF000  # the most one call can move
 _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class ConnectionEnded(Exception):
-    """The client is gone, or we are about to be: nothing to complain of."""
+    """The client is gone, or the server is stopping: not an error."""
 
 
 class TooSlow(KafkatoolError):
-    """The client did not say or take anything for too long."""
+    """The client sent or took nothing for too long."""
 
 
 class FileShrank(KafkatoolError):
-    """A log became shorter than what was promised of it: the answer cannot be finished."""
+    """A log became shorter than the size already promised: the answer cannot be finished."""
 
 
 class Channel:
-    """A plain connection. `stop` is a descriptor that can be read from once the server is to end.
+    """A plain connection. `stop` is a descriptor that becomes readable when the server stops.
 
-    The socket never blocks: where its buffer is full we sleep until a good part of that is free again.
+    The socket never blocks: when its buffer is full, the thread sleeps until a good part of it is free again.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Channel:
         self._uses_sendfile = uses_sendfile
         self._answer_by = _NEVER
         self.try_claim: Callable[[int], bool] = lambda size: True
-        """Asked whether there is memory for a large buffer."""
+        """Return whether there is memory for a large buffer, and claim it."""
         sock.setblocking(False)
         self._is_on_this_host = _is_on_this_host(sock)
         self._is_fed = False
@@ -74,20 +74,20 @@ class Channel:
 
     @property
     def peer_name(self) -> str | None:
-        """Who the other end has proven to be; None where nobody asked."""
+        """The proven identity of the client; None if none was asked for."""
         return None
 
     def start(self, deadline: float) -> None:
-        """What has to be said before the first request."""
+        """Do what has to happen before the first request."""
 
     def pause(self, seconds: float) -> bool:
-        """Sleep; true where the client hung up or the server is about to end."""
+        """Sleep; return true if the client hung up or the server is stopping."""
         return bool(self._watching.poll(seconds * 1000))
 
     # --- in -------------------------------------------------------------------------------------------
 
     def receive(self, size: int, deadline: float) -> bytes:
-        """Some bytes. Raises ConnectionEnded, or TooSlow at the deadline."""
+        """Return some bytes. Raise ConnectionEnded, or TooSlow at the deadline."""
         while True:
             data = self._try_receive(size)
             if data is not None:
@@ -99,7 +99,7 @@ class Channel:
         return data
 
     def _try_receive(self, size: int) -> bytes | None:
-        """None: nothing yet."""
+        """Return the bytes received; None if there are none yet."""
         try:
             return self._sock.recv(size)
         except BlockingIOError:
@@ -115,12 +115,12 @@ class Channel:
     # --- out ------------------------------------------------------------------------------------------
 
     def send(self, pieces: Sequence[Piece]) -> None:
-        """All of them. Bytes in front of records share a segment with them."""
+        """Send all pieces. Bytes before records share a TCP segment with them."""
         size = sum(map(piece_size, pieces))
         if self._is_on_this_host:
             self._fit_buffer(size)
         in_memory = size if len(pieces) == 1 else sum(piece_size(one) for one in pieces if is_bytes(one))
-        # Files can wait for ever, but what lies in memory must go.
+        # Files may wait forever, but what is held in memory must go out.
         is_held = in_memory > _SMALL_ANSWER
         self._answer_by = time.monotonic() + self._stall_seconds + size / _SLOWEST_RATE if is_held else _NEVER
         for number, piece in enumerate(pieces):
@@ -134,10 +134,10 @@ class Channel:
                 self._copy(cast(FileSlice, piece))
 
     def _fit_buffer(self, size: int) -> None:
-        """Room for a small answer as a whole; a large one is fed to its reader, lest that runs dry.
+        """Set the send buffer size: small answers fit in whole, large ones are fed to keep their reader busy.
 
-        Beside us nothing is ever on its way, only waiting to be read. A reader that is as quick as we are
-        sleeps, and has to be woken by us, for every segment; one that always has some left never does.
+        On loopback nothing is ever in flight, only waiting to be read. A reader as fast as this thread goes
+        to sleep, and has to be woken for every segment; one that always has data left never does.
         """
         if (size > _WHOLE) != self._is_fed:
             self._is_fed = size > _WHOLE
@@ -173,7 +173,7 @@ class Channel:
             except OSError as error:
                 if error.errno not in _NO_SENDFILE:
                     raise
-                self._uses_sendfile = False  # not with this file system
+                self._uses_sendfile = False  # this file system cannot do it
                 self._copy(FileSlice(piece.file, position, left))
                 return
             if not sent:
@@ -183,7 +183,7 @@ class Channel:
             left -= sent
 
     def _copy(self, piece: FileSlice) -> None:
-        """Through a buffer of ours, which is not kept: there are many connections, and few that copy."""
+        """Send through a buffer. It is not kept: there are many connections, and few of them copy."""
         position, left = piece.position, piece.size
         at_once = min(left, COPIED_AT_ONCE)
         if at_once > _COPIED_WITHOUT_ROOM and not self.try_claim(at_once):
@@ -204,12 +204,12 @@ class Channel:
 
 
 def _is_mended(piece: FileSlice) -> bool:
-    """Whether bytes of it are not those on the disk: the kernel knows only those."""
+    """Check whether some bytes differ from those on disk: the kernel knows only the latter."""
     return bool(piece.file.patches_in(piece.position, piece.size))
 
 
 def _is_on_this_host(sock: socket.socket) -> bool:
-    with suppress(OSError):  # it is gone already
+    with suppress(OSError):  # gone already
         return str(sock.getpeername()[0]).startswith(("127.", "::1", "::ffff:127."))
     return False
 

@@ -1,6 +1,6 @@
-"""What consumer groups have committed: from the `__consumer_offsets` of the disk on, in memory or in a file.
+"""What consumer groups have committed: seeded from `__consumer_offsets`, then kept in memory or in a file.
 
-The file has a line of JSON for every group, topic and partition; it is replaced as a whole.
+The file has one line of JSON per group, topic and partition; it is always replaced as a whole.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Offsets = dict[str, dict[TopicPartition, Commit]]
 
 
 class Committed:
-    """All groups' offsets. Threads share them."""
+    """The offsets of all groups. Threads share them."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Committed:
         kept: Account | None = None,
         files: Files | None = None,
     ) -> None:
-        """`seed` is asked once, when somebody first wants to know; what the file says outweighs it.
+        """Call `seed` once, when offsets are first needed; the file takes precedence over it.
 
-        `kept` counts the bytes of what clients commit, over those of the disk and the file.
+        `kept` accounts for the bytes that clients commit, beyond those from the disk and the file.
         """
         self._seed = seed
         self._kept = kept or Account()
@@ -68,7 +68,7 @@ class Committed:
         self._is_changed = False
         self._lock = threading.RLock()
         if path is not None:
-            with suppress(OSError):  # whoever cannot write there learns it with the first commit
+            with suppress(OSError):  # if the directory is not writable, the first commit reports it
                 remove_leftovers(self._files, os.path.dirname(path), re.escape(os.path.basename(path)))
             self._offsets = _read_file(path)
             self._count = sum(map(len, self._offsets.values()))
@@ -78,7 +78,7 @@ class Committed:
             return self._all().get(group, {}).get((topic, partition))
 
     def places(self, group: str) -> list[TopicPartition]:
-        """The topics and partitions that it has committed offsets of."""
+        """Return the topics and partitions that the group has committed offsets for."""
         with self._lock:
             return sorted(self._all().get(group, {}))
 
@@ -87,7 +87,7 @@ class Committed:
             return bool(self._all().get(group))
 
     def commit(self, group: str, entries: dict[TopicPartition, Commit]) -> bool:
-        """Take them all, or none where there would be too many, or too many bytes."""
+        """Take all entries; or none, and return false, if that would be too many entries or bytes."""
         with self._lock:
             offsets = self._all()
             known = offsets.get(group, {})
@@ -108,7 +108,7 @@ class Committed:
             return sorted(group for group, entries in self._all().items() if entries)
 
     def save(self) -> None:
-        """Write the file anew, if there is one and something has changed."""
+        """Rewrite the file, if there is one and something has changed."""
         with self._lock:
             if self._path is None or not self._is_changed:
                 return
@@ -119,7 +119,7 @@ class Committed:
                 new.write(content)
                 new.commit()
         except OSError:
-            self._is_changed = True  # it is tried again
+            self._is_changed = True  # the next call tries again
             raise
 
     def _all(self) -> Offsets:
@@ -132,7 +132,7 @@ class Committed:
 
 
 def _size(commit: Commit | None) -> int:
-    """In memory, with its key and its place."""
+    """Return the memory it takes, with its key and its entry."""
     return 0 if commit is None else _BY_ENTRY + memory_of(commit.metadata)
 
 
@@ -163,7 +163,7 @@ def _read_file(path: str) -> Offsets:
 
 
 def _read_line(line: str) -> tuple[str, TopicPartition, Commit]:
-    """Raises ValueError, KeyError or TypeError for what could not be sent to a client either."""
+    """Parse one line; raise ValueError, KeyError or TypeError for what no client could be sent."""
     row = json.loads(line)
     group, topic, metadata = row["group"], row["topic"], row["metadata"]
     if not isinstance(group, str) or not isinstance(topic, str) or not isinstance(metadata, str | None):
@@ -177,7 +177,7 @@ def _read_line(line: str) -> tuple[str, TopicPartition, Commit]:
 
 
 def read_consumer_offsets(partitions: Iterable[tuple[Partition, LogDir]], guest: Guest) -> Offsets:
-    """The last committed offsets in these partitions, as the coordinator of a broker would load them."""
+    """Return the last committed offsets in these partitions, as a broker's coordinator would load them."""
     offsets: Offsets = {}
     for partition, log_dir in partitions:
         named = NamedPartition(partition, None, None)

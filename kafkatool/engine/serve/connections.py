@@ -1,4 +1,4 @@
-"""One client: its requests, one after the other, each answered before the next is read."""
+"""One client: its requests in order, each answered before the next is read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SMALL_READ = 4 << 10
 
 
 class NotAllowed(KafkatoolError):
-    """A request that may not be made yet."""
+    """A request that is not allowed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one client may take of us."""
+    """Limits on what one client may use."""
 
     frame_bytes: int = 4 << 20
     frame_bytes_before_login: int = 64 << 10
@@ -69,7 +69,10 @@ class Connection:
         self._frames = Frames(limits.frame_bytes)
 
     def run(self) -> None:
-        """Raises KafkatoolError for what a client does wrong, ConnectionEnded or OSError where it is gone."""
+        """Serve requests until the client is gone.
+
+        Raises KafkatoolError for what a client does wrong, ConnectionEnded or OSError once it is gone.
+        """
         deadline = time.monotonic() + self._limits.first_byte_seconds
         self._channel.start(deadline)
         self._principal = self._authentication.without_login(self._channel.peer_name)
@@ -84,7 +87,7 @@ class Connection:
             deadline = time.monotonic() + self._limits.idle_seconds
 
     def _serve_next(self, deadline: float) -> None:
-        """One request. What it took of our memory is let go of before its answer is sent."""
+        """Serve one request. The memory it took is released before its answer is sent."""
         if self._login is not None and self._login.wants_token:
             pieces = self._take_token(self._next_frame(deadline))
         else:
@@ -98,7 +101,7 @@ class Connection:
         return read_request(self._next_frame(deadline), self._share.claim)
 
     def _next_frame(self, deadline: float) -> bytes:
-        """`deadline` is for its first byte."""
+        """Return the next frame. `deadline` is for its first byte."""
         is_begun = not self._frames.is_empty
         if is_begun:
             deadline = time.monotonic() + self._limits.frame_seconds
@@ -112,8 +115,8 @@ class Connection:
             wanted = self._frames.wanted
             at_once = min(max(wanted, _SMALL_READ), READ_AT_ONCE)
             if self._frames.held + wanted > LARGE_FRAME:
-                # Bit by bit, or who only promises a large request would keep others from theirs. Twice,
-                # because a frame is copied once it is whole.
+                # Step by step, or a client that only announces a large request would keep others from theirs.
+                # Twice, because a frame is copied once it is complete.
                 needed = 2 * (self._frames.held + at_once)
                 expected = 2 * (self._frames.held + wanted)
                 self._share.claim(max(0, needed - claimed), expected=expected)
@@ -136,7 +139,7 @@ class Connection:
         return write_response(request, answered, self._share.claim)
 
     def _take_token(self, frame: bytes) -> list[Piece]:
-        """SASL as it was before it had requests of its own: a bare token in a frame."""
+        """Answer a bare token in a frame: SASL before it had requests of its own."""
         assert self._login is not None
         answer = self._login.token(frame)
         return [] if answer is None else [framed(answer)]

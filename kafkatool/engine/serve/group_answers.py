@@ -26,14 +26,14 @@ from kafkatool.format.schema.writing import LazyRows
 
 _LONGEST_METADATA = 4096
 _METADATA_TOO_LARGE = 12
-_BY_PARTITION = 512  # bytes in memory for what is answered, at most
+_BY_PARTITION = 512  # upper bound of the memory for each entry of an answer
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class _WaitingForAnswer(WaitingClient):
-    """A client that the group may have wait for long: then it takes so many bytes, without its request."""
+    """A client that may wait long for a group: its request is freed, only `kept_bytes` stay taken."""
 
     client: Client
     request: list[dict[str, Any]]
@@ -49,7 +49,7 @@ class _WaitingForAnswer(WaitingClient):
 
 
 class GroupAnswers:
-    """One method for each API, by its name."""
+    """One method per API, named after it."""
 
     def __init__(self, catalog: Callable[[], Catalog], committed: Committed, budget: Budget) -> None:
         self._catalog = catalog

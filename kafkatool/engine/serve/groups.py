@@ -3,8 +3,8 @@
     Empty ──join──> Preparing ──all have joined, or time is up──> Syncing ──leader's SyncGroup──> Stable
                         ^────────────── a member joins, leaves or falls silent ───────────────────────┘
 
-What members say about their subscriptions, and the assignment that the leader makes of it, are handed on
-unread. Join and sync wait in the thread of their connection until the others have come.
+The members' subscriptions and the assignment that the leader computes are passed on unread. Join and sync
+wait in the thread of their connection until the other members have come.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kafkatool.format.protocol.errors import ErrorCode
 MOST_GROUPS = 10_000
 MOST_MEMBERS = 2_000
 MOST_PENDING = 2_000
-INITIAL_DELAY = 0.1  # so that consumers started together come together
+INITIAL_DELAY = 0.1  # so that consumers started together join the same generation
 _SHORTEST_SESSION, _LONGEST_SESSION = 1.0, 1800.0
 _LONGEST_REBALANCE = 600.0
-_EMPTY_SECONDS = 600.0  # that a group without members is known
-_SILENT_SECONDS = 15.0  # members say something every three, unless they were told otherwise
+_EMPTY_SECONDS = 600.0  # how long a group without members is remembered
+_SILENT_SECONDS = 15.0  # members send a heartbeat every three seconds unless configured otherwise
 _LOOK_FOR_ROOM_SECONDS = 1.0
 _OF_GROUP, _OF_MEMBER, _OF_ID = 1024, 1024, 100  # bytes in memory
 
 
 class GroupError(Exception):
-    """The answer is this code."""
+    """The answer is this error code."""
 
     def __init__(self, code: ErrorCode, member_id: str = "") -> None:
         super().__init__(code.name)
@@ -52,7 +52,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What a JoinGroup request says."""
+    """The content of a JoinGroup request."""
 
     group_id: str
     member_id: str
@@ -64,7 +64,7 @@ class Join:
     protocol_type: str
     protocols: dict[str, bytes]
     needs_id: bool
-    """The client can be sent back with an id first, so that no ghost of a lost answer becomes a member."""
+    """The client can be sent back with an id first, so that a lost answer leaves no phantom member behind."""
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ class Member:
     is_waiting: bool = False
     assignment: bytes = b""
     generation: int = 0
-    """The one that it is part of; 0 before its first."""
+    """The generation it is part of; 0 before its first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The answer to a join; only the leader is told the members."""
+    """The answer to a join; only the leader gets the members."""
 
     generation: int
     protocol: str
@@ -103,34 +103,34 @@ class ConsumerGroup:
     not_before: float = 0.0
     touched: float = 0.0
     size: int = 0
-    """Bytes that it takes."""
+    """The memory it takes."""
 
     def statics(self) -> dict[str, str]:
-        """Instance id -> member id."""
+        """Return instance id -> member id."""
         return {one.join.instance_id: one.member_id for one in self.members.values() if one.join.instance_id}
 
 
 class WaitingClient:
-    """Whoever waits for a group; this one stays, and holds nothing."""
+    """A client that waits for a group; this base class never leaves, and holds no memory."""
 
     def is_gone(self) -> bool:
-        """Whether it hung up: then it is a member no longer."""
+        """Return whether the client hung up: it is then no longer a member."""
         return False
 
     def let_go(self) -> None:
-        """Forget what was said, which nobody but the group needs any more: a later join may replace it."""
+        """Free the request, which only the group needs from now on: a later join may replace it."""
 
 
 _PATIENT = WaitingClient()
 
 
 class GroupCoordinator:
-    """All groups. One lock for all of them: what is done under it is little."""
+    """All groups, under one lock: the work done while holding it is small."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, kept: Account | None = None) -> None:
         self._clock = clock
         self._groups: dict[str, ConsumerGroup] = {}
-        """Those that were heard of last are last."""
+        """In order of use, the most recently used last."""
         self._kept = kept or Account()
         self._size = 0
         self._is_full_until = 0.0
@@ -138,7 +138,7 @@ class GroupCoordinator:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Whoever waits is told to look for another coordinator."""
+        """Send every waiting client to look for another coordinator."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -146,7 +146,7 @@ class GroupCoordinator:
     # --- join -----------------------------------------------------------------------------------------
 
     def join(self, join: Join, waiting: WaitingClient = _PATIENT) -> Joined:
-        """Become a member, or go on being one; returns when the round is over. Raises GroupError."""
+        """Join, or stay in, a group; return when the rebalance is over. Raises GroupError."""
         with self._changed:
             group_id = join.group_id
             self._make_room(self._growth(join), group_id)
@@ -198,12 +198,12 @@ class GroupCoordinator:
     # --- memory ---------------------------------------------------------------------------------------
 
     def _touch(self, group: ConsumerGroup) -> None:
-        """It was heard of just now."""
+        """Mark the group as just used."""
         group.touched = self._clock()
         self._groups[group.group_id] = self._groups.pop(group.group_id, group)
 
     def _weigh(self, group_id: str) -> None:
-        """Count anew what one group takes."""
+        """Recompute the memory that one group takes."""
         group = self._groups.get(group_id)
         if group is not None:
             size = _size_of_group(group_id) + memory_of(*group.pending)
@@ -213,12 +213,12 @@ class GroupCoordinator:
         self._kept.resize(self._size)
 
     def _make_room(self, size: int, group_id: str) -> None:
-        """For so many bytes more of a group; those not heard of for longest go. Raises GroupError."""
+        """Make room for a group to grow, dropping the groups unused for longest. Raises GroupError."""
         self._forget_old_ones()
         if self._has_room(size, group_id):
             return
         now = self._clock()
-        if now < self._is_full_until:  # looked for it just now
+        if now < self._is_full_until:  # looked for room just now
             raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         for group in list(self._groups.values()):
             if group.group_id != group_id and _can_go(group, now):
@@ -229,7 +229,7 @@ class GroupCoordinator:
         raise GroupError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def _growth(self, join: Join) -> int:
-        """By how much its group grows; one who only joins again brings nothing new."""
+        """Return by how much its group grows; a repeated join adds nothing new."""
         group = self._groups.get(join.group_id)
         size = _size_of_join(join) + (_size_of_group(join.group_id) if group is None else 0)
         known = None if group is None else group.members.get(join.member_id)
@@ -240,7 +240,7 @@ class GroupCoordinator:
         return not (is_new and len(self._groups) >= MOST_GROUPS) and self._kept.resize(self._size + size)
 
     def _forget_old_ones(self) -> None:
-        """Groups without members are known for a while only."""
+        """Drop groups that have had no members for a while."""
         long_ago = self._clock() - _EMPTY_SECONDS
         while self._groups:
             oldest = next(iter(self._groups.values()))
@@ -254,7 +254,7 @@ class GroupCoordinator:
         self._kept.resize(self._size)
 
     def _member(self, group: ConsumerGroup, join: Join) -> Member:
-        """The member that joins, new or known."""
+        """Return the member that joins, new or known."""
         now = self._clock()
         static = group.statics().get(join.instance_id) if join.instance_id else None
         if join.member_id:
@@ -269,7 +269,7 @@ class GroupCoordinator:
             return self._add(group, join.member_id, join)
         member_id = f"{join.instance_id or join.client_id or 'member'}-{uuid.uuid4()}"
         if static is not None:
-            group.members.pop(static)  # the same instance, started again
+            group.members.pop(static)  # the same instance, restarted
         elif join.needs_id and not join.instance_id:
             self._remember(group, member_id)
             raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member_id)
@@ -287,7 +287,7 @@ class GroupCoordinator:
         return member
 
     def _is_settled(self, group: ConsumerGroup, member: Member, join: Join) -> bool:
-        """A member that asks again, with nothing new, is told again what was settled."""
+        """Check whether a member repeats its join with nothing new: it gets the same answer again."""
         if group.state not in (GroupState.SYNCING, GroupState.STABLE):
             return False
         is_leader = member.member_id == group.leader and group.state is GroupState.STABLE
@@ -350,7 +350,7 @@ class GroupCoordinator:
         given: dict[str, bytes],
         waiting: WaitingClient = _PATIENT,
     ) -> bytes:
-        """The member's assignment; returns when the leader has handed in all. Raises GroupError."""
+        """Return the member's assignment once the leader has handed in all. Raises GroupError."""
         with self._changed:
             group, member = self._known(group_id, generation, member_id, instance)
             if group.state is GroupState.PREPARING:
@@ -362,7 +362,7 @@ class GroupCoordinator:
                 if self._is_stopping:
                     raise GroupError(ErrorCode.NOT_COORDINATOR)
                 member.last_seen = self._clock()
-                self._touch(group)  # who is waited in does not go
+                self._touch(group)  # a group with a waiting member is not dropped
                 self._wait(self._clock() + 1.0)
                 self._check_presence(group, member, waiting)
                 self._expire(group)
@@ -380,14 +380,14 @@ class GroupCoordinator:
         self._changed.notify_all()
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance: str | None) -> None:
-        """Raises GroupError where the member has to do something."""
+        """Accept a heartbeat; raise GroupError if the member has to act."""
         with self._changed:
             group, _member = self._known(group_id, generation, member_id, instance)
             if group.state is GroupState.PREPARING:
                 raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, group_id: str, member_id: str, instance: str | None) -> None:
-        """Raises GroupError for one who is no member."""
+        """Remove a member; raise GroupError for an unknown one."""
         with self._changed:
             group = self._groups.get(group_id)
             if group is None:
@@ -402,7 +402,10 @@ class GroupCoordinator:
             self._after_loss(group)
 
     def check_commit(self, group_id: str, generation: int, member_id: str, instance: str | None) -> None:
-        """A commit comes from a member of this generation, or for a group without any. Raises GroupError."""
+        """Check that a commit comes from a member of this generation, or for a group without members.
+
+        Raises GroupError otherwise.
+        """
         with self._changed:
             if not group_id:
                 raise GroupError(ErrorCode.INVALID_GROUP_ID)
@@ -412,7 +415,7 @@ class GroupCoordinator:
             self._known(group_id, generation, member_id, instance)
 
     def describe(self, group_id: str) -> ConsumerGroup | None:
-        """A picture of one group."""
+        """Return a snapshot of one group."""
         with self._changed:
             group = self._groups.get(group_id)
             if group is None:
@@ -423,7 +426,7 @@ class GroupCoordinator:
             return copy
 
     def groups(self) -> dict[str, str]:
-        """Group id -> protocol type."""
+        """Return group id -> protocol type."""
         with self._changed:
             return {group.group_id: group.protocol_type for group in self._groups.values() if group.members}
 
@@ -449,7 +452,7 @@ class GroupCoordinator:
         return group, member
 
     def _expire(self, group: ConsumerGroup) -> None:
-        """Members that were silent for too long are gone; in a rebalance its own deadline counts."""
+        """Remove members that were silent for too long; during a rebalance its own deadline counts."""
         if group.state is GroupState.PREPARING:
             self._complete_if_due(group)
             return
@@ -476,7 +479,7 @@ class GroupCoordinator:
 
 
 def _can_go(group: ConsumerGroup, now: float) -> bool:
-    """Nobody is there, or nobody has said anything for so long that it looks like it."""
+    """Check whether the group has no members, or has been silent for so long that it seems so."""
     if not group.members:
         return True
     is_waited_in = any(one.is_waiting for one in group.members.values())
@@ -489,7 +492,7 @@ def _size_of_group(group_id: str) -> int:
 
 def _size_of_join(join: Join) -> int:
     names = (join.group_id, join.member_id, join.instance_id, join.client_id, join.protocol_type)
-    # Whoever has no id is given one that is made of its other names.
+    # A client without an id is given one made from its other names.
     given = 4 * (len(join.instance_id or join.client_id) + _OF_ID)
     return _OF_MEMBER + given + memory_of(*names, *join.protocols, *join.protocols.values())
 
@@ -503,7 +506,7 @@ def _has_all(group: ConsumerGroup) -> bool:
 
 
 def _common_protocol(group: ConsumerGroup) -> str:
-    """The first of the leader's that all the others know too."""
+    """Return the leader's first protocol that all other members support too."""
     if not group.members:
         return ""
     common = set.intersection(*(set(one.join.protocols) for one in group.members.values()))
@@ -511,5 +514,5 @@ def _common_protocol(group: ConsumerGroup) -> str:
 
 
 def session_seconds(milliseconds: int) -> float:
-    """What a client asks for, within reason."""
+    """Return the time a client asks for, within limits."""
     return min(max(milliseconds / 1000, _SHORTEST_SESSION), _LONGEST_SESSION)

@@ -1,4 +1,4 @@
-"""The log files that are open, and their offset indexes: not too many, not too large, closed behind us."""
+"""The open log files and their offset indexes: limited in number and size, closed when no longer used."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kafkatool.engine.files.source import FileSource, Guest, Mending, open_sourc
 
 MOST_FILES = 512
 MOST_INDEX_BYTES = 128 << 20
-# Pages that clients are sent shall stay: the next client asks for the same.
+# Keep the pages that clients are sent in the cache: the next client asks for the same.
 _GUEST = Guest(cache_keep=True)
 
 
 class LogFile:
-    """An open log. Whoever holds it may read from it: it is closed when nobody does any more."""
+    """An open log. Holders may read from it: it is closed when nobody holds it any more."""
 
     def __init__(self, path: str, guest: Guest = _GUEST) -> None:
         source = open_source(path, guest)
@@ -27,13 +27,13 @@ class LogFile:
         self.index: OffsetIndex | None = None
 
     def load_index(self) -> OffsetIndex:
-        """What the .index beside it says, unproven; empty where there is none that can be read."""
+        """Return the entries of the .index beside it, unverified; empty if there is no readable one."""
         if self.index is None:
             self.index = sound_offset_index(self.path, self.source.size_hint or 0, _GUEST).packed()
         return self.index
 
     def patches_in(self, position: int, size: int) -> dict[int, int]:
-        """The bytes of a stretch that are not to be sent as they are on the disk."""
+        """Return the bytes of a range that are sent differently from those on disk, by position."""
         patches = self.source.patches
         return {at: patches[at] for at in patches if position <= at < position + size}
 
@@ -43,7 +43,7 @@ class LogFile:
 
 
 class LogFiles:
-    """Those used last. Threads share them."""
+    """The most recently used log files. Threads share them."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LogFiles:
         self._lock = threading.Lock()
 
     def get(self, path: str) -> LogFile:
-        """Raises FileNotFoundError or another KafkatoolError where it cannot be opened."""
+        """Return the open file; raise FileNotFoundError or another KafkatoolError if it cannot be opened."""
         with self._lock:
             found = self._open.get(path)
             if found is not None:
@@ -72,7 +72,7 @@ class LogFiles:
         return found
 
     def forget(self, path: str) -> None:
-        """It has changed: open it anew the next time."""
+        """Reopen the file next time, because it has changed."""
         with self._lock:
             self._open.pop(path, None)
 

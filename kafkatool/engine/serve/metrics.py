@@ -33,7 +33,7 @@ class MetricsServer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nobody wants to know who read the counters."""
+                """Log nothing: reads of the counters are of no interest."""
 
         try:
             self._server = HTTPServer((address.host, address.port), Handler)

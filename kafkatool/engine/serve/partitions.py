@@ -1,11 +1,11 @@
-"""One partition as it is served: from which offset to which, what is stable, and what a fetch gets.
+"""One partition as it is served: its offset range, its last stable offset, and what a fetch returns.
 
                  log start        last stable offset   high watermark   log end
     ---- deleted ----|---- everybody ------|-- uncommitted ---|-- nobody --|
 
-A log that was closed in order is believed, as a broker believes it: the end is found from the last index
-entry on, open transactions are in the snapshot at the end. Otherwise what lies behind the recovery point is
-walked with checksums, as a broker does when it starts; with `verify`, everything.
+A log that was closed cleanly is trusted, as a broker trusts it: its end is found by walking from the last
+index entry, and open transactions are in the snapshot at the end. Otherwise everything after the recovery
+point is walked with checksums, as a broker does when it starts; with `verify`, the whole log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LOOK_AGAIN_SECONDS = 0.2
 _FOREVER = (1 << 63) - 1
 _NOTHING = np.empty((0, 3), dtype=np.int64)
 _MOST_OLD = 1 << 20
-# How a log ends that was not closed in order.
+# The damage at the end of a log that was not closed cleanly.
 _UNFINISHED = (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED)
 
 
@@ -58,7 +58,7 @@ class Serving:
     guest: Guest
     files: LogFiles = field(default_factory=LogFiles)
     high_watermark: int | None = None
-    """A number; None: the end of the log, or with `uses_checkpoint` what the checkpoint says."""
+    """A number; None: the log end, or with `uses_checkpoint` the checkpointed one."""
     uses_checkpoint: bool = False
     ignores_transactions: bool = False
     """The last stable offset is the high watermark, whatever is open."""
@@ -76,18 +76,18 @@ class FileSlice(NamedTuple):
 
 
 class ServedFetch(NamedTuple):
-    """`aborted`: producer ids and first offsets, for readers of committed records."""
+    """`aborted`: producer ids and first offsets, for read_committed consumers."""
 
     records: FileSlice | None
     aborted: list[tuple[int, int]]
 
 
 class OutOfRangeError(KafkatoolError):
-    """No such offset here."""
+    """There is no such offset here."""
 
 
 class State(NamedTuple):
-    """All that a request needs to know, of one moment."""
+    """All that a request needs to know, at one moment."""
 
     segments: list[ServedSegment]
     log_start: int
@@ -102,12 +102,12 @@ _EMPTY = State([], 0, 0, 0, 0, {}, _NOTHING)
 
 
 class ServedPartition:
-    """Found and opened when it is first asked for. Threads share it."""
+    """A partition that is found and opened on first use. Threads share it."""
 
     def __init__(
         self, topic: str, number: int, partition: Partition | None, home: LogDir | None, how: Serving
     ) -> None:
-        """Without a partition directory it is a placeholder: empty, to keep the numbers whole."""
+        """Make an empty placeholder if there is no directory, so that the numbers have no gaps."""
         self.topic = topic
         self.number = number
         self.partition = partition
@@ -124,17 +124,17 @@ class ServedPartition:
 
     @property
     def checkpointed(self) -> int | None:
-        """The high watermark by the checkpoint of its log directory."""
+        """The high watermark in the checkpoint of its log directory."""
         return self.home.high_watermarks.get(self._key) if self.home is not None else None
 
     @property
     def _key(self) -> TopicPartition:
-        """The name that the checkpoints know it by."""
+        """Its name in the checkpoints."""
         assert self.partition is not None
         return self.partition.key
 
     def state(self) -> State:
-        """As it is now; raises KafkatoolError where it cannot be read."""
+        """Return the current state; raise KafkatoolError if the log cannot be read."""
         state = self._state
         if state is not None and not (self.how.follows and self.partition is not None):
             return state
@@ -146,7 +146,7 @@ class ServedPartition:
             return self._state
 
     def remarks(self) -> list[str]:
-        """What whoever serves it should know; it must be open."""
+        """Return what the operator should know about it; it must be open."""
         state, found = self.state(), []
         known = self.checkpointed
         if known is not None and known < state.high_watermark:
@@ -176,7 +176,7 @@ class ServedPartition:
         return state.last_stable if committed else state.high_watermark
 
     def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> ServedFetch:
-        """Records from an offset on, as a broker would cut them; raise OutOfRangeError, DamagedError."""
+        """Return records from an offset on, cut as a broker would; raise OutOfRangeError or DamagedError."""
         state = self.state()
         if not state.log_start <= offset <= state.log_end:
             raise OutOfRangeError(f"{self.name}: {offset} is not in {state.log_start} to {state.log_end}")
@@ -203,7 +203,7 @@ class ServedPartition:
         return ServedSegment(segment, self.how.files, self.how.guest, skips_damage=self.how.skips_damage)
 
     def _doubtful(self, segments: list[ServedSegment]) -> list[ServedSegment]:
-        """Those that nothing vouches for."""
+        """Return the segments that cannot be trusted unread."""
         if self.how.verifies:
             return segments
         if self.home is None or self.home.was_shut_down_cleanly or self.how.follows:
@@ -235,7 +235,7 @@ class ServedPartition:
     def _transactional(
         self, segments: list[ServedSegment], log_end: int, high_watermark: int
     ) -> tuple[int, dict[int, int], NDArray[np.int64]]:
-        """The last stable offset, what is open (producer id -> first offset), every aborted transaction."""
+        """Return the last stable offset, what is open (producer id -> first offset), and all aborted."""
         if self._transactions is None:
             at_end = self._snapshot_at(log_end)
             if at_end is not None:
@@ -248,7 +248,7 @@ class ServedPartition:
         return stable, self._transactions.open_transactions, aborted
 
     def _snapshot_at(self, log_end: int) -> dict[int, int] | None:
-        """What is open by the snapshot that a broker writes when it closes a log; None without one."""
+        """Return what is open by the snapshot that a broker writes when it closes a log; None without one."""
         assert self.partition is not None
         if self.how.verifies or self.how.follows or self.home is None or not self.home.was_shut_down_cleanly:
             return None
@@ -277,7 +277,7 @@ class ServedPartition:
         return [SegmentLog(one.base_offset, one.log.path) for one in self.partition.live_segments if one.log]
 
     def _indexed_aborts(self, segments: list[ServedSegment]) -> list[tuple[int, int, int]]:
-        """What the .txnindex files say; one that cannot be read says nothing."""
+        """Return the entries of the .txnindex files; unreadable files are skipped."""
         found: list[tuple[int, int, int]] = []
         for segment in segments:
             beside = segment.segment.file(kinds.TXN_INDEX)
@@ -294,7 +294,7 @@ class ServedPartition:
     # --- growing --------------------------------------------------------------------------------------
 
     def _look_again(self, state: State) -> State:
-        """A broker writes to it: the checkpoints may have moved, the log may have grown, rolled, shrunk."""
+        """Pick up a broker's changes: checkpoints may have moved, the log grown, rolled or shrunk."""
         assert self.partition is not None
         assert self.home is not None
         self._looked_at = time.monotonic()
@@ -303,7 +303,7 @@ class ServedPartition:
             self.home = read_log_dir(self.home.path, self.how.guest, partitions=False)
             listed = read_partition(self.partition.path, problems, self.how.guest)
         except KafkatoolError:
-            return state  # it is gone, or about to: what is open can still be read
+            return state  # it is gone, or about to go: open files can still be read
         self.partition = listed
         known = {one.base_offset: one for one in state.segments}
         segments = []
@@ -325,14 +325,14 @@ class ServedPartition:
 
 
 def _aborted(state: State, offset: int, cut: LogSlice) -> list[tuple[int, int]]:
-    """The aborted transactions with records in a slice; some more do no harm."""
+    """Return the aborted transactions with records in a slice; a few more do no harm."""
     rows = state.aborted[int(np.searchsorted(state.aborted[:, 2], offset)) :]
     chosen = rows[rows[:, 1] < offset_behind(state.segments, cut, state.log_end)]
     return [(producer_id, first) for producer_id, first, _last in chosen.tolist()]
 
 
 def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
-    """Of old messages no more than up to where magic 2 begins: one client cannot read both in one answer."""
+    """Return the size up to where magic 2 begins: no client can read both formats in one answer."""
     size = max(found.size, min(size, _MOST_OLD))
     raw = file.source.read(found.position, size)
     at = 0
@@ -342,13 +342,13 @@ def _one_format(file: LogFile, found: FoundBatch, size: int) -> int:
 
 
 def _as_rows(found: list[tuple[int, int, int]] | set[tuple[int, int, int]]) -> NDArray[np.int64]:
-    """By their last offsets."""
+    """Sort by last offset."""
     rows = sorted(found, key=lambda row: row[2])
     return np.array(rows, dtype=np.int64).reshape(-1, 3) if rows else _NOTHING
 
 
 def _find_end(segments: list[ServedSegment], guest: Guest) -> int:
-    """The offset behind the last good batch, and `end` of the last segment at its byte."""
+    """Return the offset after the last good batch, and set `end` of the last segment to its byte."""
     if not segments:
         return 0
     last = segments[-1]
@@ -366,7 +366,7 @@ def _find_end(segments: list[ServedSegment], guest: Guest) -> int:
 
 
 def _walk_to_end(last: ServedSegment, guest: Guest) -> tuple[int, int] | None:
-    """From the last index entry on: (byte, offset) behind the last batch; None where damage lies between."""
+    """Walk from the last index entry; return (byte, offset) after the last batch, or None at damage."""
     end, log_end = 0, last.base_offset
     with open_source(last.path, guest) as source:
         for item in scan(source, last_indexed_position(source, last.segment, guest)):

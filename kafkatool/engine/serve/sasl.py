@@ -4,8 +4,8 @@
     SCRAM   client: n,,n=name,r=nonce            server: r=nonce+ours,s=salt,i=rounds
             client: c=biws,r=both,p=proof        server: v=signature
 
-Passwords stand in a file of the server, so both sides of SCRAM are computed from them; the point of SCRAM is
-that they do not go over the wire.
+The server has the passwords in a file, so both sides of SCRAM are computed from them; the benefit of SCRAM is
+that passwords are not sent over the network.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kafkatool.format.schema.layout import Tree
 PLAIN = "PLAIN"
 SCRAMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _ROUNDS = 4096
-_FAILURE_DELAY = 0.1  # clients try again at once, some of them a hundred times
+_FAILURE_DELAY = 0.1  # clients retry at once, some of them a hundred times
 
 
 class Refusal(Exception):
-    """The client has not proven who it is."""
+    """The client has not proven its identity."""
 
 
 class Mechanism(Protocol):
@@ -40,12 +40,12 @@ class Mechanism(Protocol):
     principal: Principal | None
 
     def token(self, data: bytes) -> bytes:
-        """The answer to a token; raise Refusal."""
+        """Return the answer to a token; raise Refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """Who may come in, and how. Without credentials anybody may."""
+    """Who may connect, and how. Without credentials anybody may."""
 
     credentials: dict[str, Credential] = field(default_factory=dict)
     mechanisms: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Authentication:
     salt: bytes = field(default_factory=lambda: os.urandom(16))
 
     def without_login(self, peer_name: str | None) -> Principal | None:
-        """Who it is if no login is needed; None: one is."""
+        """Return the principal if no login is needed; None if one is."""
         if self.mechanisms:
             return None
         if not self.names_by_certificate:
@@ -61,7 +61,7 @@ class Authentication:
         known = self.credentials.get(peer_name or "")
         if known is not None:
             return known.principal
-        # With a list of names, one that is not on it may see nothing.
+        # If there is a list of names, a client that is not on it may read nothing.
         return Principal(peer_name or "anonymous", () if self.credentials else None)
 
     def login(self) -> Login:
@@ -69,7 +69,7 @@ class Authentication:
 
 
 class Login:
-    """One connection on its way in."""
+    """The login of one connection."""
 
     failure_delay = _FAILURE_DELAY
 
@@ -77,12 +77,12 @@ class Login:
         self._authentication = authentication
         self._mechanism: Mechanism | None = None
         self.wants_token = False
-        """The next frame is a bare token: the client has spoken version 0 of the handshake."""
+        """The next frame is a bare token: the client used version 0 of the handshake."""
         self.failure: str | None = None
         self.principal: Principal | None = None
 
     def answer(self, request: Request) -> Tree | None:
-        """To a handshake or a token; None for another request."""
+        """Answer a handshake or a token; return None for another request."""
         if request.api is SASL_HANDSHAKE:
             return self._handshake(str(request.body["mechanism"]), request.version)
         if request.api is SASL_AUTHENTICATE:
@@ -97,7 +97,7 @@ class Login:
         return None
 
     def token(self, data: bytes) -> bytes | None:
-        """The answer to a bare token; None where there is nothing to say to a failure but goodbye."""
+        """Answer a bare token; return None for a failed login, where the protocol has no answer."""
         try:
             return self._step(data)
         except Refusal as refusal:
@@ -191,7 +191,7 @@ class _Scram:
         return b"v=" + b64encode(server_signature)
 
     def _user_salt(self) -> bytes:
-        """Another for every name, known or not, and the same each time: nobody learns who there is."""
+        """Return a salt per name, always the same, known or not: it does not reveal which names exist."""
         return self._hmac(self._salt, self._name.encode())[:16]
 
     def _hmac(self, key: bytes, data: bytes) -> bytes:
@@ -199,7 +199,7 @@ class _Scram:
 
 
 def _fields(message: str) -> dict[str, str]:
-    """`n=name,r=nonce`; raise ValueError for anything else."""
+    """Parse `n=name,r=nonce`; raise ValueError for anything else."""
     fields = dict(part.split("=", 1) for part in message.split(","))
     return _Required(fields)
 

@@ -1,8 +1,8 @@
-"""One log file as it is served: from an offset to the byte where its batch begins, and around damage.
+"""One log file as it is served: find the byte where the batch of an offset begins, and work around damage.
 
-A log that is trusted is not read: headers are looked at on the way from an index entry to the batch that is
-wanted, and no more. Where that way leads astray, or where nothing vouches for the log, all of it is walked
-once, with checksums; what does not hold is a gap from then on, and the walk's own index is used.
+A trusted log is not read: only the headers from an index entry to the wanted batch are looked at. If they do
+not match the index, or if the log cannot be trusted, all of it is walked once, with checksums; what fails is
+a gap from then on, and the index made by that walk is used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kafkatool.engine.serve.log_files import LogFile, LogFiles
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.batch import MAX_INT32
 
-_LONGEST_WALK = 1024  # headers from an index entry on; more than that, and the index is no help
+_LONGEST_WALK = 1024  # headers from an index entry on; beyond that the index is no help
 
 
 class ServedGap(NamedTuple):
-    """Bytes that are no good batches, told once to whoever looks after the server."""
+    """Bytes that are no good batches, reported once to the operator."""
 
     position: int
     end_position: int
@@ -35,7 +35,7 @@ class ServedGap(NamedTuple):
 
 
 class DamagedError(KafkatoolError):
-    """What was asked for lies at damage, or behind it."""
+    """The requested offset is at damage, or after it."""
 
     def __init__(self, path: str, gap: ServedGap) -> None:
         super().__init__(f"{path}: {gap.damage.message} at byte {gap.position}")
@@ -44,7 +44,7 @@ class DamagedError(KafkatoolError):
 
 
 class _Astray(Exception):
-    """The log is not as its index or its lengths say."""
+    """The log does not match its index, or its batch lengths are wrong."""
 
 
 class ServedSegment:
@@ -58,10 +58,10 @@ class ServedSegment:
         self.end = segment.log.size
         self.gaps: list[ServedGap] = []
         self.is_doubtful = False
-        """Nothing vouches for it: it is walked before anything of it is served."""
+        """It cannot be trusted: it is walked before anything of it is served."""
         self.is_checked = False
         self.next_offset = segment.base_offset
-        """Behind the last good batch; known once it is checked."""
+        """The offset after the last good batch; known once it is checked."""
         self._files = files
         self._guest = guest
         self._skips_damage = skips_damage
@@ -75,9 +75,9 @@ class ServedSegment:
         return self._own_index or self.file().load_index()
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that ends at or behind an offset; None where there is none.
+        """Return the first batch that ends at or after an offset; None if there is none.
 
-        Raises DamagedError where damage lies before it and is not to be skipped.
+        Raises DamagedError if there is damage before it that is not to be skipped.
         """
         if self.is_doubtful:
             self.check()
@@ -88,12 +88,12 @@ class ServedSegment:
             return self._find(offset)
 
     def end_of_slice(self, position: int) -> int:
-        """The byte up to which good batches follow each other from a position on."""
+        """Return the byte up to which good batches follow each other from a position on."""
         at = bisect_right(self.gaps, position, key=lambda gap: gap.position)
         return min(self.end, self.gaps[at].position) if at < len(self.gaps) else self.end
 
     def check(self) -> None:
-        """Walk the whole log with checksums, once; what is wrong with it is in `gaps` afterwards."""
+        """Walk the whole log with checksums, once; its damage is in `gaps` afterwards."""
         with self._lock:
             if self.is_checked:
                 return
@@ -107,9 +107,9 @@ class ServedSegment:
             self.is_checked = True
 
     def finish(self) -> int:
-        """For the last segment of a log, once checked: leave out what was never finished. The log's end.
+        """Cut an unfinished tail off the last segment of a log, once it is checked; return the log end.
 
-        A whole batch at the end whose checksum fails was finished: it is damage, unless damage is skipped.
+        A complete batch at the end with a bad checksum was finished: it is damage, unless damage is skipped.
         """
         last = self.gaps[-1] if self.gaps else None
         if last is None or last.end_position < self.end:
@@ -144,14 +144,14 @@ class ServedSegment:
         return None
 
     def _start(self, file: LogFile, offset: int) -> tuple[int, int]:
-        """Where the index says to begin, and the offset that the batch there ends at or below."""
+        """Return the position that the index gives, and the offset that the batch there ends at or below."""
         entry = (self._own_index or file.load_index()).floor(offset)
         if not 0 < entry.position < self.end:
             return 0, self.base_offset + MAX_INT32
         return entry.position, entry.offset(self.base_offset)
 
     def _chain(self, file: LogFile, position: int) -> Iterator[FoundBatch | ServedGap]:
-        """Header after header, and the damage between them, unless that is to be skipped."""
+        """Yield header after header, and the damage between them, unless it is to be skipped."""
         while position < self.end:
             gap = self._gap_at(position)
             if gap is not None:
@@ -175,7 +175,7 @@ class ServedSegment:
 
 
 def _gaps(damages: list[Damage], end: int) -> Iterator[ServedGap]:
-    """The damage in order, none within another."""
+    """Yield the damage in order, without overlaps."""
     reached = 0
     for damage in sorted(damages, key=lambda one: one.position):
         start, stop = max(damage.position, reached), min(damage.end_position, end)
@@ -185,7 +185,7 @@ def _gaps(damages: list[Damage], end: int) -> Iterator[ServedGap]:
 
 
 def _is_whole(damage: Damage) -> bool:
-    """A batch out of order, or that its producer would not have sent, can be read all the same."""
+    """Check whether a damaged batch can be read all the same: only its offset or a record is wrong."""
     if damage.kind is FindingClass.BAD_OFFSET:
         return damage.severity is Severity.DEGRADED
     return damage.kind is FindingClass.BAD_RECORD

@@ -1,7 +1,7 @@
-"""All connections: a listening socket, a thread for each client, and an orderly end.
+"""All connections: a listening socket, a thread per client, and an orderly shutdown.
 
-A thread for each connection, because the kernel moves the records: sendfile(2) lets go of the interpreter,
-also where it has to wait for a disk, which would stop an event loop for everybody.
+A thread per connection, because the kernel moves the records: sendfile(2) releases the GIL, also while it
+waits for a disk, which would stall an event loop for everybody.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Server:
         self._by_host: Counter[str] = Counter()
         self._open: dict[socket.socket, threading.Thread] = {}
         self._lock = threading.Lock()
-        # Never emptied: from the first byte on everybody who waits sees that it is time to go.
+        # Never drained: from the first byte on, every waiting thread sees that the server is stopping.
         self._stop, self.wakeup_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._listener: socket.socket | None = None
 
     def listen(self) -> Address:
-        """Bind; the address with the port that was chosen. Raises KafkatoolError where it is taken."""
+        """Bind; return the address with the actual port. Raise KafkatoolError if it is taken."""
         wanted = self._settings.listen
         family = socket.AF_INET6 if ":" in wanted.host else socket.AF_INET
         try:
@@ -87,7 +87,7 @@ class Server:
         return Address(host, port)
 
     def run(self) -> None:
-        """Take connections until `stop` is called."""
+        """Accept connections until `stop` is called."""
         assert self._listener is not None
         threading.stack_size(_STACK)
         poll = select.poll()
@@ -97,12 +97,12 @@ class Server:
             self._accept(self._listener)
 
     def stop(self) -> None:
-        """Begin to end. A signal does the same if `wakeup_fd` is told to it: see signal.set_wakeup_fd."""
+        """Start shutting down. A signal does so too if its wakeup fd is `wakeup_fd`: signal.set_wakeup_fd."""
         with suppress(BlockingIOError):
             os.write(self.wakeup_fd, b"!")
 
     def close(self, grace_seconds: float = _GRACE_SECONDS) -> None:
-        """Let answers that are on their way finish, for a while; then hang up on everybody."""
+        """Let answers in progress finish, for a while; then close all connections."""
         if self._listener is not None:
             self._listener.close()
         self.stop()
@@ -159,7 +159,7 @@ class Server:
             self._forget(sock, host)
 
     def _has_room(self, host: str) -> bool:
-        """Whether one more can be taken, and memory for it."""
+        """Check whether one more connection fits, and take its memory."""
         limits = self._settings.limits
         with self._lock:
             is_full = len(self._open) >= limits.connections
@@ -176,7 +176,7 @@ class Server:
         return OF_CONNECTION if self._settings.tls is None else OF_TLS_CONNECTION
 
     def _tell_of_memory(self, message: str) -> None:
-        """Now and then, because whoever looks after the server can change it; the rest are details."""
+        """Report it now and then, because the operator can change it; log the rest as details."""
         now = time.monotonic()
         if now - self._told_of_memory_at < _TELL_AGAIN_SECONDS:
             self._detail(message)
@@ -194,7 +194,7 @@ class Server:
         sock.close()
 
     def _serve(self, sock: socket.socket, host: str) -> None:
-        """One client, in a thread of its own; whatever goes wrong ends this connection alone."""
+        """Serve one client, in a thread of its own; any failure ends this connection alone."""
         traffic = Traffic()
         self._tally.opened(traffic)
         is_failed = True

@@ -1,4 +1,4 @@
-"""What went over the wire, counted; and the same in the text that Prometheus reads."""
+"""Counters of the network traffic, and their text format for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Traffic:
-    """Counted by one thread only; sums are made of many."""
+    """Counted by one thread only; sums add up many of these."""
 
     requests: Counter[str] = field(default_factory=Counter)
     """By the name of the API."""
     by_sendfile: int = 0
     by_copy: int = 0
     other_bytes: int = 0
-    """Sent besides records: heads, and answers without any."""
+    """Sent besides records: headers, and answers without records."""
     received: int = 0
 
     def add(self, other: Traffic) -> None:
-        # A copy: its own thread may be counting still.
+        # A copy: its own thread may still be counting.
         self.requests.update(dict(other.requests.copy()))
         self.by_sendfile += other.by_sendfile
         self.by_copy += other.by_copy
@@ -31,14 +31,14 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the whole server, since it was started."""
+    """Totals of the whole server since it started."""
 
     connections: int
     """Open now."""
     accepted: int
     refused: int
     failed: int
-    """Ended by us, because of what the client sent or did not send."""
+    """Ended by the server, because of what the client sent or did not send."""
     traffic: Traffic
 
     @property
@@ -51,7 +51,7 @@ class Totals:
 
 
 class TrafficTally:
-    """The connections that are open, and the sums of those that were."""
+    """The open connections, and the sums of the closed ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,7 +82,7 @@ class TrafficTally:
 
 
 def prometheus_text(totals: Totals) -> str:
-    """One sample a line, each behind what it means."""
+    """Return one sample per line, each metric after its help and type lines."""
     return "".join(_samples(totals))
 
 
