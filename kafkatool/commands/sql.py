@@ -146,7 +146,7 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
     verify = Advice.VERIFY(where=named if len(named) <= 3 else Placeholder("<PATHS>"))
     talk.warn(
         f"{met.damages} damaged {'place' if met.damages == 1 else 'places'} in {met.logs} "
-        f"{'log' if met.logs == 1 else 'logs'} that the query reads, and the answer lacks what was there; "
+        f"{'log' if met.logs == 1 else 'logs'} that the query reads, and the answer leaves them out; "
         f"the first: {met.first}; `{verify}` shows all"
     )
     return ExitCode.FOUND

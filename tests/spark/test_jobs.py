@@ -177,7 +177,7 @@ def test_progress_is_told_and_ends_at_all_of_it(spark: Any, good: Path) -> None:
         (["verify", "--spark", "mesos://x"], b"is no master"),
         (["verify", "--conf", "spark.x=1"], b"give --spark too"),
         (["verify", "--spark", "local[2]", "--conf", "x=1"], b"not spark.NAME=VALUE"),
-        (["compact", "--spark", "local[2]", "--apply"], b"--apply goes without"),
+        (["compact", "--spark", "local[2]", "--apply"], b"leave it out with --apply"),
         (["export", "--spark", "local[2]", "-o", "one.parquet"], b"name a directory"),
     ],
 )

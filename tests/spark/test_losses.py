@@ -127,7 +127,7 @@ def test_a_plan_that_cannot_read_everything_is_an_error(users: Path) -> None:
     assert len(task.stretches) == len(logs_in(users))
     done = run("sql", "SELECT count(*) FROM segments", str(properties))
     assert (done.exit_code, done.stdout) == (3, b"")
-    assert b"an answer would lack it" in done.stderr
+    assert b"the answer would be incomplete" in done.stderr
 
 
 def test_an_option_that_makes_no_sense_is_told(users: Path) -> None:
