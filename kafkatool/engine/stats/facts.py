@@ -61,7 +61,7 @@ class Times:
     greatest_step_ms: int = 0
 
     def add(self, times: Numbers, now_ms: int, leasts: Numbers | None = None) -> None:
-        """Add times in log order, below 0 for none; `leasts` are the oldest times, if others."""
+        """Add times in log order, below 0 for none; `leasts` has the oldest times, if these differ."""
         known = times >= 0
         if leasts is not None and (leasts := leasts[leasts >= 0]).size:
             self.least = _least(self.least, int(leasts.min()))

@@ -63,7 +63,7 @@ class Scrub:
         self._prove_writable()
 
     def choose(self, segments: Iterable[Segment]) -> None:
-        """Choose, among all segments of a run, unchanged ones to read again."""
+        """Choose unchanged segments to read again, among all segments of a run."""
         logs = [segment.log for segment in segments if segment.log is not None]
         self._due = self._recheck.due(
             Verified(os.path.abspath(log.path), log.size, self.verified_at_ms(log.path))
