@@ -203,8 +203,7 @@ class PartitionCompaction:
     def _evidence(self) -> Evidence:
         """Gather evidence of the partition as it is now.
 
-        The cleaner checkpoint is that of this moment, since plans of other partitions may already have
-        changed it.
+        The cleaner checkpoint is read again: plans of other partitions may already have changed it.
         """
         found = gather_evidence(self.log_dir, [self.named.partition], with_content=True)
         return found.instead(os.path.join(self.log_dir.path, CLEANER_CHECKPOINT))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Information that is always shown."""
+    """Information for the user."""
 
     message: str
 

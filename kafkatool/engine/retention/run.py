@@ -124,7 +124,7 @@ class RetentionRun:
     def free(
         self, pool: Workers, advance: Callable[[int], None], wanted: int
     ) -> Generator[JudgingEvent | WaysFound, None, None]:
-        """Find the smallest setting changes that free `wanted` bytes."""
+        """Find ways to free `wanted` bytes: what is held back first, then the smallest setting changes."""
         judged = yield from self._everything(pool, advance)
         now_ms = self.judging.now_ms
         ways = ways_to_free(judged, held_back(judged, now_ms, self.guest), wanted, now_ms)

@@ -178,7 +178,7 @@ class _PartitionJudge:
                 yield self._severe(damage, kind) if lies and is_active else damage
 
     def _severe(self, damage: Damage, kind: kinds.FileKind) -> Damage:
-        """Return index damage with its severity for a start: after a clean shutdown the index is trusted."""
+        """Return index damage with its severity at a start: after a clean shutdown the index is trusted."""
         if kind is kinds.OFFSET_INDEX:
             if self.place.was_shut_down_cleanly:
                 message = (
