@@ -1,4 +1,4 @@
-"""Queries as Arrow streams: batches are made as the stream is consumed, so memory stays bounded."""
+"""Queries as Arrow streams: batches are built as the stream is consumed, so memory stays bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kafkatool.engine.records.arrow_rows import ArrowRows
 from kafkatool.library.reading import GREATEST_MS, NamedSubject
 
-# arrow_rows says which extra brings it.
+# After arrow_rows, which names the missing extra.
 import pyarrow as pa  # isort: skip
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def record_reader(
     topics: Sequence[str | None],
     pieces: Iterable[tuple[NamedSubject, RecordPiece, NDArray[np.int64]]],
 ) -> Any:
-    """A pyarrow.RecordBatchReader of records, with a real timestamp before each `timestamp_ms`."""
+    """Return a pyarrow.RecordBatchReader of records, with a timestamp column before `timestamp_ms`."""
     rows_maker = ArrowRows(sorted({topic for topic in topics if topic is not None}), with_visibility=True)
     at = rows_maker.schema.get_field_index("timestamp_ms")
     schema = rows_maker.schema.insert(at, pa.field("timestamp", _TIME))
@@ -41,7 +41,7 @@ def record_reader(
 
 
 def batch_reader(found: Iterable[tuple[NamedSubject, str, BatchColumns]]) -> Any:
-    """A pyarrow.RecordBatchReader of batches, with a real timestamp before each `max_timestamp_ms`."""
+    """Return a pyarrow.RecordBatchReader of batches, with a timestamp column before `max_timestamp_ms`."""
     from kafkatool.engine.records.arrow_batches import BATCH_TYPES, batch_arrays
 
     types = {name: kind for name, kind in BATCH_TYPES.items() if name not in ("is_valid", "error")}
@@ -65,6 +65,6 @@ def batch_reader(found: Iterable[tuple[NamedSubject, str, BatchColumns]]) -> Any
 
 
 def _times(times_ms: NDArray[np.int64]) -> Any:
-    """Null where there is none, or none that dates of the readers can hold."""
+    """Return Arrow timestamps: null if there is none, or if it is too late for a datetime."""
     is_known = (times_ms >= 0) & (times_ms <= GREATEST_MS)
     return pa.array(np.where(is_known, times_ms, 0), pa.int64(), mask=~is_known).cast(_TIME)

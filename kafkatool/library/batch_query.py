@@ -1,4 +1,4 @@
-"""Batches of partitions, one by one or as Arrow, read again from the disk each time they are asked for."""
+"""Batches of partitions, one by one or as Arrow, read from disk again for each use of the query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime, log
 
 
 class LogBatch(NamedTuple):
-    """One good batch. Its header has what else the batch says of itself."""
+    """One good batch. Its header has the other fields."""
 
     topic: str | None
     partition: int | None
@@ -40,7 +40,7 @@ class LogBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchQuery:
-    """Batches of some partitions: iterate, or hand the query to whatever reads Arrow streams."""
+    """Batches of some partitions: iterate, or pass the query to anything that reads Arrow streams."""
 
     plan: ReadPlan
 
@@ -52,15 +52,15 @@ class BatchQuery:
                 yield LogBatch(named.topic, named.partition, file, position, header_in(columns, number))
 
     def to_arrow(self) -> Any:
-        """All of them as a pyarrow.Table, in memory."""
+        """Return all batches as a pyarrow.Table, in memory."""
         return self._reader().read_all()
 
     def to_pandas(self) -> Any:
-        """All of them as a pandas.DataFrame, in memory."""
+        """Return all batches as a pandas.DataFrame, in memory."""
         return self.to_arrow().to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export a stream that reads the disk as it is consumed."""
+        """Export an Arrow stream that reads from disk as it is consumed."""
         return self._reader().__arrow_c_stream__(requested_schema)
 
     def _reader(self) -> Any:

@@ -1,4 +1,4 @@
-"""What was opened: its partitions, and queries for what they hold."""
+"""Opened logs: their partitions, and queries for their contents."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def open(*paths: str | os.PathLike[str]) -> KafkaLogs:
-    """Open what lies at these paths, read-only: whatever a command line takes, globs included.
+    """Open logs read-only. Paths are those that the command line accepts, globs included.
 
-    Raises UsageError where nothing is there, KafkatoolError where it cannot be listed.
+    Raises UsageError if a path does not exist, KafkatoolError if it cannot be listed.
     """
     return KafkaLogs(expand([os.fspath(path) for path in paths], allow_stdin=False).targets)
 
 
 class KafkaLogs:
-    """Partitions as they were when they were listed. Nothing is kept open."""
+    """Partitions as they were when they were listed. No file is kept open."""
 
     def __init__(self, targets: list[Target]) -> None:
         self._targets = targets
@@ -45,7 +45,7 @@ class KafkaLogs:
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
-        """Their segments and files come with them, from names and sizes alone."""
+        """The partitions with their segments and files, from names and sizes alone."""
         return tuple(named.subject.partition for named in self._subjects)
 
     def records(
@@ -58,10 +58,10 @@ class KafkaLogs:
         committed: bool = True,
         on_damage: OnTrouble = "fail",
     ) -> RecordQuery:
-        """Return what a consumer of committed records gets, or with `committed=False` all that lies there.
+        """Return what a read_committed consumer gets, or every record with `committed=False`.
 
-        `start` is inclusive and `end` exclusive, each an offset or a time. Damage raises DamagedLog, or with
-        `on_damage="skip"` is logged and passed over.
+        `start` is inclusive and `end` exclusive, each an offset or a time. Damage raises DamagedLog, or is
+        logged and skipped with `on_damage="skip"`.
         """
         return RecordQuery(self._plan(topic, partition, start, end, on_damage), committed)
 
@@ -74,13 +74,13 @@ class KafkaLogs:
         *,
         on_damage: OnTrouble = "fail",
     ) -> BatchQuery:
-        """Return the batches that have an offset of the range in them, or their greatest time."""
+        """Return the batches with an offset in the range, or with their greatest timestamp in it."""
         return BatchQuery(self._plan(topic, partition, start, end, on_damage))
 
     def findings(self, *, deep: bool = False, jobs: int = 1) -> Iterator[Finding]:
         """Check every batch and every side file, as `kafkatool verify` does; `deep` decodes every record.
 
-        More than one job starts processes: do that before anything that starts threads.
+        More than one job starts processes: do so before the program starts threads.
         """
         from kafkatool.engine.jobs.worker_pool import workers
         from kafkatool.engine.verify.verification import Verification, VerifyRequest

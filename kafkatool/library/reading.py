@@ -1,4 +1,4 @@
-"""What the queries of the library share: which partitions and offsets are read, and what damage does."""
+"""Shared parts of the library's queries: which partitions and offsets to read, and how to treat damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("kafkatool")
 
 
 class DamagedLog(KafkatoolError):
-    """A log is damaged where it is read; with `on_damage="skip"` reading goes on after it."""
+    """The log being read is damaged; with `on_damage="skip"` reading continues after the damage."""
 
     def __init__(self, path: str, damage: Damage) -> None:
         what = f"{path}: byte {damage.position}: {damage.kind}: {damage.message}"
@@ -40,7 +40,7 @@ class DamagedLog(KafkatoolError):
 
 @dataclass(frozen=True, slots=True)
 class NamedSubject:
-    """One partition to read, by the real name of its topic."""
+    """One partition to read, and the full name of its topic."""
 
     topic: str | None
     subject: Subject
@@ -52,7 +52,7 @@ class NamedSubject:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Which partitions are read, from where to where, and what happens at damage."""
+    """Which partitions and range to read, and how to treat damage."""
 
     subjects: tuple[NamedSubject, ...]
     wanted: Range
@@ -60,7 +60,7 @@ class ReadPlan:
     guest: Guest
 
     def met(self, path: str, damage: Damage) -> None:
-        """Pass over damage, or raise DamagedLog. What a running broker still writes is no damage."""
+        """Skip damage, or raise DamagedLog. What a running broker is still writing is no damage."""
         if damage.severity is Severity.NOTE:
             return
         if self.on_damage == "fail":
@@ -68,21 +68,21 @@ class ReadPlan:
         log.warning("%s: byte %d: %s: %s", path, damage.position, damage.kind, damage.message)
 
     def say(self, found: Note | Caution | Failure) -> None:
-        """Log what a stream says of its logs; raise KafkatoolError as `fail` does."""
+        """Log an event of a record stream; raise KafkatoolError as `fail` does."""
         if isinstance(found, Failure):
             self.fail(found.message)
         else:
             log.log(logging.INFO if isinstance(found, Note) else logging.WARNING, "%s", found.message)
 
     def fail(self, message: str) -> None:
-        """Pass over something that cannot be read, or raise KafkatoolError."""
+        """Skip something that cannot be read, or raise KafkatoolError."""
         if self.on_damage == "fail":
             raise KafkatoolError(f"{message}; on_damage='skip' reads the rest")
         log.warning("%s", message)
 
 
 def read_range(start: Bound, end: Bound) -> Range:
-    """From inclusive, to exclusive."""
+    """Return the range from `start` (inclusive) to `end` (exclusive)."""
     return Range(_offset(start), _offset(end), _milliseconds(start), _milliseconds(end))
 
 
@@ -99,5 +99,5 @@ def _milliseconds(bound: Bound) -> int | None:
 
 
 def as_datetime(timestamp_ms: int) -> datetime | None:
-    """The same moment; None where there is none, or none that a datetime can hold."""
+    """Return the same moment; None if there is none, or if a datetime cannot hold it."""
     return _EPOCH + timedelta(milliseconds=timestamp_ms) if 0 <= timestamp_ms <= GREATEST_MS else None

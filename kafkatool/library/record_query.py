@@ -1,4 +1,4 @@
-"""Records of partitions, one by one or as Arrow, read again from the disk each time they are asked for."""
+"""Records of partitions, one by one or as Arrow, read from disk again for each use of the query."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _FATES = tuple(fate.label for fate in TransactionFate)
 
 
 class ConsumerRecord(NamedTuple):
-    """One record. What formats before magic 2 do not know is None."""
+    """One record. Fields that formats before magic 2 lack are None."""
 
     topic: str | None
     partition: int | None
     offset: int
     timestamp: datetime | None
-    """In UTC; None where there is none, or none that a datetime can hold."""
+    """In UTC; None if there is none, or if a datetime cannot hold it."""
     timestamp_ms: int
     timestamp_type: str
     key: bytes | None
@@ -46,14 +46,14 @@ class ConsumerRecord(NamedTuple):
     batch_position: int
     is_control: bool
     txn: str
-    """none, committed, aborted, open, or unknown where damage may hold the end of its transaction."""
+    """none, committed, aborted, open, or unknown if damage may hide the end of its transaction."""
     above_high_watermark: bool
     below_log_start: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """Records of some partitions: iterate, or hand the query to whatever reads Arrow streams."""
+    """Records of some partitions: iterate, or pass the query to anything that reads Arrow streams."""
 
     plan: ReadPlan
     committed: bool
@@ -64,15 +64,15 @@ class RecordQuery:
                 yield _consumer_record(named, piece, row, batch, record)
 
     def to_arrow(self) -> Any:
-        """All of them as a pyarrow.Table, in memory."""
+        """Return all records as a pyarrow.Table, in memory."""
         return self._reader().read_all()
 
     def to_pandas(self) -> Any:
-        """All of them as a pandas.DataFrame, in memory."""
+        """Return all records as a pandas.DataFrame, in memory."""
         return self.to_arrow().to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export a stream that reads the disk as it is consumed."""
+        """Export an Arrow stream that reads from disk as it is consumed."""
         return self._reader().__arrow_c_stream__(requested_schema)
 
     def _reader(self) -> Any:
@@ -81,7 +81,7 @@ class RecordQuery:
         return record_reader([named.topic for named in self.plan.subjects], self._pieces())
 
     def _pieces(self) -> Iterator[tuple[NamedSubject, RecordPiece, NDArray[np.int64]]]:
-        """Pieces with the rows of them that are meant; each good only until the next is asked for."""
+        """Yield pieces and the selected rows of each; a piece is valid only until the next is requested."""
         plan, unknown = self.plan, 0
         for named in plan.subjects:
             stream = RecordStream(named.subject, plan.guest, wanted=plan.wanted)

@@ -1,11 +1,11 @@
 """Audit the logs of many brokers into tables that outlive the run.
 
-sums.py             what the batches of a log come to, seen while it is verified
-batch_files.py      the batches of a log as Parquet, seen in the same walk
+sums.py             sums over the batches of a log, gathered while it is verified
+batch_files.py      the batches of a log as Parquet, written in the same walk
 root.py             one root: its partitions, with findings, retention and compaction
-kept_partition.py   what is kept of a partition from one run to the next, as JSON
-arrow_tables.py     rows of the tables, and the files of them
-lake.py             runs in a directory: each complete or not there
+kept_partition.py   what is kept about a partition from one run to the next, as JSON
+arrow_tables.py     rows and files of the tables
+lake.py             runs in a directory: each is complete or does not exist
 run.py              one run over many roots
-run_report.py       what a run says, and what is new since another
+run_report.py       a report on a run, and what is new since another
 """

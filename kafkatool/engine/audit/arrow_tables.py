@@ -1,4 +1,4 @@
-"""The tables of an audit: their columns, their rows, and the files of them."""
+"""The tables of an audit: columns, rows and files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _SEVERITIES = ("note", "degraded", "no_start", "loss")
 
 
 def topic_directory(topic: str | None) -> str:
-    """As Hive and its heirs name the directory of a partition."""
+    """Return the directory of a topic in Hive's partition naming."""
     return f"topic={'__HIVE_DEFAULT_PARTITION__' if topic is None else quote(topic, safe='')}"
 
 
@@ -104,7 +104,7 @@ def root_directory(root: str) -> str:
 
 
 def write_tables(units: Iterable[Unit], directory: str, files: Files) -> None:
-    """All tables but that of batches: a file a table and topic."""
+    """Write all tables except batches: one file per table and topic."""
     by_topic: dict[str | None, list[Unit]] = defaultdict(list)
     for unit in units:
         by_topic[unit.topic].append(unit)
@@ -237,7 +237,7 @@ def _topic_rows(units: list[Unit]) -> Iterator[dict[str, Any]]:
 
 
 def read_table(directory: str, table: str) -> Any:
-    """A table of one run, with its topic as a column; empty where it has no rows."""
+    """Return a table of one run, with its topic as a column; empty if it has no rows."""
     import pyarrow.dataset as ds
 
     columns = batch_table.COLUMNS if table == "batches" else _COLUMNS[table]

@@ -1,7 +1,7 @@
-"""The batches of one log as Parquet, seen while it is verified.
+"""Write the batches of one log as Parquet while it is verified.
 
-Every split writes its batches to a file of its own, beside the others of the run. What the walk brings back
-says which of those files count, so that one of a split that was walked again behind damage is simply left.
+Every split writes its batches to its own file. The result of the walk names the files that count, so the file
+of a split that was walked again after damage is simply ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BatchFiles(Observer):
             if part.close():
                 self.parts.append(os.path.basename(path))
         except OSError as error:
-            # Reading raises none: a lake that is not mounted here must not look like a log that is gone.
+            # Not from reading the log: a lake that is not mounted here must not look like a missing log.
             raise KafkatoolError(f"{path}: cannot be written here: {error.strerror}") from None
         finally:
             part.abandon()
@@ -61,7 +61,7 @@ class BatchFiles(Observer):
 
 
 class _BatchPart:
-    """A file of batches, made when the first comes, and there only when it is whole."""
+    """A file of batches, created with the first batch, and visible only when complete."""
 
     def __init__(self, to: BatchFiles, path: str) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class _BatchPart:
 
         if self._held:
             if self._file is None:
-                # Spark may run a task twice at the same time.
+                # Spark may run the same task twice at once.
                 self._file = Replacement(self._to.files, self.path)
                 self._writer = open_batches(self._file)
             write_group(self._writer, self._held)

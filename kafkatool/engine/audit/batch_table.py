@@ -1,4 +1,4 @@
-"""The table of batches of an audit: rows of one log at a time, in files of their own."""
+"""The batches table of an audit: rows of one log at a time, in separate files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a partition from one run of an audit to the next, as one line of JSON."""
+"""What is kept about a partition from one audit run to the next, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SegmentUnit:
     """Names of the files with its batches."""
     retention: dict[str, Any] = field(default_factory=dict)
     verified_at_ms: int | None = None
-    """When all of it was last read; None where an older release did not say, or it could not be read."""
+    """When all of it was last read; None if an older release did not record it, or reading failed."""
 
 
 @dataclass(slots=True)
@@ -50,19 +50,19 @@ class Unit:
     segments: list[SegmentUnit] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
     log_facts: dict[str, Any] | None = None
-    """What retention decides by, so that it can decide anew without reading."""
+    """The facts that retention uses, so that it can decide again without reading."""
     compaction: dict[str, Any] | None = None
     segments_read: int = 0
-    """In this run; not kept."""
+    """Number of segments read in this run; not kept."""
 
 
 def identity(segment: Segment) -> list[list[Any]]:
-    """Name, size and time of every file of a segment: what must be the same for it to be unchanged."""
+    """Return name, size and modification time of every file: equal for an unchanged segment."""
     return [[one.name, one.size, one.modified_ms] for one in sorted(segment.files, key=lambda one: one.name)]
 
 
 def is_unchanged(kept: SegmentUnit, segment: Segment) -> bool:
-    """Whether a segment need not be read again: its files look the same, and its last bytes are."""
+    """Return whether a segment need not be read again: file sizes, times and last bytes are the same."""
     log = segment.log
     if log is None or kept.files != identity(segment) or kept.state != str(segment.state):
         return False
@@ -79,7 +79,7 @@ def to_json(unit: Unit) -> str:
 
 
 def from_json(line: str) -> Unit:
-    """Raises ValueError, KeyError or TypeError for what `to_json` has not written."""
+    """Parse a line. Raises ValueError, KeyError or TypeError if it is not from `to_json`."""
     row = json.loads(line)
     segments = [_segment(one) for one in row.pop("segments")]
     return Unit(**row, segments=segments)

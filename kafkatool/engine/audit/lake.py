@@ -1,14 +1,14 @@
-"""A directory of runs: each is complete or not there, and whoever reads one never sees another.
+"""A directory of runs: each is complete or does not exist, and a reader of one never sees another.
 
     LAKE/current -> run-000007
-    LAKE/run-000007/manifest.json            when, by what, over which roots, how much
-    LAKE/run-000007/state.ndjson             a line a partition: what the next run need not read again
+    LAKE/run-000007/manifest.json            time, release, and totals
+    LAKE/run-000007/state.ndjson             one line per partition: what the next run need not read again
     LAKE/run-000007/segments/topic=orders/part-0.parquet
     LAKE/run-000007/batches/topic=orders/root=a/....parquet
 
-A run is built under a name that begins with a dot and renamed when all of it is on the disk; then `current`
-is replaced. Files of batches that have not changed are the same files in both runs. A run that is to go first
-gets a name that begins with a dot. What a killed run leaves is removed by the next.
+A run is built under a name that begins with a dot and renamed when all of it is on disk; then `current` is
+replaced. Files of unchanged batches are shared between runs. A run to be removed is first renamed so that its
+name begins with a dot. The next run removes what a killed run leaves.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _UNFINISHED = re.compile(r"\.run-\d{6,}-[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """One run that is complete."""
+    """One complete run."""
 
     directory: str
     manifest: dict[str, Any]
 
     def units(self) -> Iterator[Unit]:
-        """Raises KafkatoolError where the state is not what was written."""
+        """Read the partitions from the state file. Raises KafkatoolError if it is damaged."""
         path = os.path.join(self.directory, STATE)
         try:
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -55,12 +55,12 @@ class AuditRun:
 
 
 def is_lake(path: str) -> bool:
-    """Whether a path is a lake, or one run of one."""
+    """Return whether a path is a lake, or one run in a lake."""
     return any(os.path.isfile(os.path.join(path, *name)) for name in ((CURRENT, MANIFEST), (MANIFEST,)))
 
 
 def read_run(path: str) -> AuditRun:
-    """The current run of a lake, or the run that is named itself. Raises UsageError or KafkatoolError."""
+    """Return the current run of a lake, or the run at `path`. Raises UsageError or KafkatoolError."""
     directory = os.path.realpath(os.path.join(path, CURRENT))
     directory = directory if os.path.isdir(directory) else path
     try:
@@ -75,7 +75,7 @@ def read_run(path: str) -> AuditRun:
 
 @contextmanager
 def locked(path: str, files: Files) -> Iterator[None]:
-    """The lake is ours; raises Refused where somebody else writes to it, or it is something else."""
+    """Lock the lake, creating it if needed. Raises Refused if another run has it, or it is no lake."""
     make_directories(files, path)
     names, lock = set(os.listdir(path)), os.path.join(path, LOCK)
     if names and LOCK not in names:
@@ -83,7 +83,7 @@ def locked(path: str, files: Files) -> Iterator[None]:
     if not names:
         with suppress(FileExistsError):
             files.create(lock).close()
-        files.sync_directory(path)  # without it nothing that follows would be taken for a lake
+        files.sync_directory(path)  # without the lock file, later content would not count as a lake
     file = files.open(lock)
     try:
         if not file.lock():
@@ -94,14 +94,14 @@ def locked(path: str, files: Files) -> Iterator[None]:
 
 
 def refuse_inside(path: str, roots: Iterable[str]) -> None:
-    """Nothing of ours goes into a log directory: a broker fails on directories that it does not know."""
+    """Raise Refused for a path in a log directory: a broker fails on directories that it does not know."""
     for root in roots:
         if "://" not in root and is_inside(path, root):
             raise Refused(f"{path}: is inside {root}, where only a broker writes")
 
 
 class NewRun:
-    """A run that is being made; inside `locked`."""
+    """A run that is being built, within `locked`."""
 
     def __init__(self, path: str, files: Files) -> None:
         self.path = os.path.abspath(path)
@@ -116,13 +116,13 @@ class NewRun:
         make_directories(files, self.staging)
 
     def _unfinished(self) -> str:
-        """A name of its own: tasks of a killed run may still write to the old one."""
+        """Return a unique name: tasks of a killed run may still write to the old one."""
         return os.path.join(self.path, f".run-{self.number:06d}-{uuid.uuid4().hex}")
 
     def commit(
         self, units: list[Unit], manifest: dict[str, Any], earlier: dict[str, str], *, keep: int
     ) -> str:
-        """Write the tables and make the run the current one. `earlier`: root -> run that has its batches."""
+        """Write the tables and make the run the current one. `earlier`: root -> run with its batches."""
         from kafkatool.engine.audit.arrow_tables import write_tables
 
         write_tables(units, self._work, self.files)
@@ -159,7 +159,7 @@ class NewRun:
     def _point_at(self, name: str) -> None:
         link = self._unfinished()
         self.files.symlink(name, link)
-        self.files.sync_directory(self.path)  # before it is pointed at
+        self.files.sync_directory(self.path)  # before `current` points at the run
         self.files.rename(link, os.path.join(self.path, CURRENT))
         self.files.sync_directory(self.path)
 
@@ -176,13 +176,13 @@ class NewRun:
         self._remove(self._work)
 
     def _remove(self, path: str) -> None:
-        """Remove what nobody reads; what cannot be removed now is removed by the next run."""
+        """Remove an unfinished run; if that fails now, the next run removes it."""
         with suppress(OSError):
             remove_tree(self.files, path)
 
 
 def _find(run: str, unit: Unit, part: str) -> str:
-    """A file of batches in an earlier run, whatever its root was called there."""
+    """Return a file of batches in an earlier run, whatever its root was called there."""
     from kafkatool.engine.audit.arrow_tables import topic_directory
 
     topic = os.path.join(run, "batches", topic_directory(unit.topic))

@@ -1,4 +1,4 @@
-"""One root of an audit: what `verify` finds, and what retention and the cleaner would do, by partition."""
+"""Audit one root: what `verify` finds, and what retention and the cleaner would do, per partition."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NOT_RETAINED = (PartitionState.METADATA, PartitionState.STRAY, PartitionState.D
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What all roots of a run share. Batches are written to files in `staging`."""
+    """Settings shared by all roots of a run. Batches are written to files in `staging`."""
 
     staging: str
     now_ms: int
@@ -54,11 +54,11 @@ class AuditRequest:
     recheck: Recheck
     files: Files
     memory: int = 256 << 20
-    """For the map of keys of one compacted partition."""
+    """Memory for the key map of one compacted partition, in bytes."""
 
 
 class Audit:
-    """One root; `known` are its partitions as an earlier run found them, by path."""
+    """The audit of one root; `known` has its partitions from an earlier run, by path."""
 
     def __init__(self, root: Root, request: AuditRequest, known: dict[str, Unit]) -> None:
         self.verification = Verification(list(root.targets), request.verify, purpose=self)
@@ -76,7 +76,7 @@ class Audit:
         self._due = self._choose()
 
     def units(self, pool: Workers, advance: Callable[[int], None]) -> list[Unit]:
-        """All partitions, in order; first what is wrong outside of them. The summary is complete then."""
+        """Return all partitions in order, after findings outside of them; the summary is complete then."""
         top = Unit(self.root.label, "", "", None, None, "")
         top.findings = [_finding_row(one) for one in self.verification.of_directories()]
         units = [top]
@@ -85,7 +85,7 @@ class Audit:
         self._judge_settings(units, pool)
         return units
 
-    # --- what is read, and what is known ------------------------------------------------------------------
+    # --- what to read, and what is known ------------------------------------------------------------------
 
     def observers(self, place: CheckedPlace, segment: Segment) -> tuple[Sums, BatchFiles]:
         partition, files = place.partition, self.request.files
@@ -93,7 +93,7 @@ class Audit:
         return Sums(), BatchFiles(files, self._staging, name, partition.partition, segment.base_offset)
 
     def _choose(self) -> set[Hashable]:
-        """The logs that are read again though nothing has changed."""
+        """Return the paths of unchanged logs to read again."""
         segments = [segment for place in self.verification.places for segment in place.logs]
         return self.request.recheck.due(
             Verified(segment.log.path, segment.log.size, kept.verified_at_ms)
@@ -102,7 +102,7 @@ class Audit:
         )
 
     def _kept(self, segment: Segment) -> SegmentUnit | None:
-        """A segment as an earlier run found it, changed since or not."""
+        """Return a segment as an earlier run found it, whether it has changed since or not."""
         log = segment.log
         assert log is not None
         return self._segments.get((log.path.rpartition("/")[0], segment.base_offset, str(segment.state)))
@@ -142,10 +142,10 @@ class Audit:
                 unit.segments.append(replace(kept, retention={}))
         return unit
 
-    # --- what becomes of it -------------------------------------------------------------------------------
+    # --- retention and compaction -------------------------------------------------------------------------
 
     def _judge_settings(self, units: list[Unit], pool: Workers) -> None:
-        """Retention and compaction, read again only where something has changed."""
+        """Judge retention and compaction; only what has changed is read again."""
         found = self.verification.selection
         by_path = {unit.path: unit for unit in units}
         asks: list[PartitionRequest] = []
@@ -190,7 +190,7 @@ class Audit:
             )
         before = self._units.get(partition.path)
         is_same = before is not None and not unit.segments_read and len(before.segments) == len(unit.segments)
-        slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent
+        slim = None if before is None else replace(before, segments=[], findings=[])  # it is sent to a worker
         return PartitionRequest(partition, reading, limits, guest, cleaning, slim, is_same)
 
     def _take(
@@ -218,7 +218,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRequest:
-    """One partition, to be judged by its settings; what an earlier run knew, and whether that still holds."""
+    """One partition to judge by its settings; `before` is from an earlier run, valid if `is_same`."""
 
     partition: Partition
     reading: FactsReading
@@ -241,7 +241,7 @@ class PartitionAnswer:
 
 
 def answered(ask: PartitionRequest) -> PartitionAnswer:
-    """Runs on a worker, where the files are."""
+    """Answer a request; runs on a worker, where the files are."""
     compaction = None
     if ask.cleaning is not None:
         kept = ask.before.compaction if ask.before is not None and ask.is_same else None
@@ -271,7 +271,7 @@ def _segment_facts(row: dict[str, Any]) -> SegmentFacts:
 
 
 def _now(facts: RetentionFacts, how: FactsReading) -> RetentionFacts:
-    """The same log, with the limits that the checkpoints tell now."""
+    """Return the facts with the limits from the current checkpoints."""
     start = how.log_start or 0
     if not how.is_tiered and facts.segments:
         start = max(start, facts.segments[0].base_offset)
@@ -281,22 +281,22 @@ def _now(facts: RetentionFacts, how: FactsReading) -> RetentionFacts:
 
 
 def staging_of(directory: str, root: str) -> str:
-    """Where the batches of one root wait: two may have the same files."""
+    """Return the staging directory of one root: two roots may have files of the same names."""
     return os.path.join(directory, hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16])
 
 
 def _name(partition: Partition, segment: Segment) -> str:
-    """Of a file of batches: the same for the same segment, another when it has changed."""
+    """Return the name of a segment's batch files: it changes whenever the segment does."""
     log = segment.log
     assert log is not None
     what = json.dumps([partition.path, log.name, identity(segment), tail_checksum(log)])
     digest = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    # Readers of tables pass over what begins with an underscore, as the names of internal topics do.
+    # Table readers skip names that begin with an underscore, as those of internal topics do.
     return f"part-{partition.directory}-{segment.base_offset:020d}-{digest}"
 
 
 def _segment_unit(segment: Segment, facts: LogFacts, now_ms: int) -> SegmentUnit:
-    """A segment that was read in this run."""
+    """Return a segment that was read in this run."""
     log = segment.log
     assert log is not None
     sums, files = facts.observers

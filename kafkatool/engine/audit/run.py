@@ -1,4 +1,4 @@
-"""A run of an audit over many roots: log directories are read, lakes of single brokers are taken over."""
+"""Run an audit over many roots: log directories are read, lakes collected by brokers are merged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunRequest:
 
 @dataclass(slots=True)
 class RunSummary:
-    """What a run did."""
+    """Totals of a run."""
 
     directory: str = ""
     roots: int = 0
@@ -44,7 +44,7 @@ class RunSummary:
     segments: int = 0
     segments_read: int = 0
     segments_rechecked: int = 0
-    """Those of them that were unchanged."""
+    """How many of the segments read were unchanged."""
     size: int = 0
     size_read: int = 0
     batches: int = 0
@@ -59,10 +59,10 @@ class RunSummary:
 
 
 class PipelineRun:
-    """One run. What there is to read is known when it is made."""
+    """One run. What there is to read is known after construction."""
 
     def __init__(self, request: RunRequest) -> None:
-        """Raises UsageError and Refused for what cannot be."""
+        """Find the roots and lakes to read. Raises UsageError or Refused if the request is not possible."""
         self.request = request
         self.summary = RunSummary()
         self.parts: list[tuple[str | None, AuditRun]] = []
@@ -79,7 +79,7 @@ class PipelineRun:
             raise UsageError("nothing to audit: name log directories, or what `pipeline collect` wrote")
 
     def run(self, pool: Workers, advance: Callable[[int], None]) -> RunSummary:
-        """Do it; either all tables are new afterwards, or none."""
+        """Run the audit; afterwards either all tables are new, or none."""
         request = self.request
         with locked(request.out, request.files):
             before = read_run(request.out) if is_lake(request.out) else None
@@ -115,7 +115,7 @@ class PipelineRun:
         self.summary.directory = new.commit(units, self._manifest(), earlier, keep=request.keep)
 
     def _taken_over(self, earlier: dict[str, str]) -> list[Unit]:
-        """What brokers have collected themselves."""
+        """Return the partitions that brokers have collected themselves."""
         units: list[Unit] = []
         seen = {root.label for root in self.roots}
         for label, part in self.parts:

@@ -1,4 +1,4 @@
-"""What a run of an audit says, topic by topic, and what is new since another run."""
+"""Report on an audit run per topic, and what is new since another run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kafkatool.engine.audit.lake import AuditRun
 from kafkatool.engine.batches.damage import Severity
 
 SKEWED = 2.0
-"""A topic whose largest partition has more than so many times the mean is worth a word."""
+"""A topic is skewed if its largest partition has more than this many times the mean size."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """One topic over all roots; `None` for a number of the older run where there is none."""
+    """One topic over all roots; numbers that need an older run are None without one."""
 
     topic: str | None
     size: int
@@ -38,7 +38,7 @@ class TopicReport:
 
     @property
     def remarks(self) -> list[str]:
-        """What somebody should look at."""
+        """Problems that deserve a look."""
         found = []
         if self.new_findings or (self.new_findings is None and self.findings):
             found.append("damage")
@@ -60,9 +60,9 @@ class Report:
     topics: list[TopicReport] = field(default_factory=list)
     gone_topics: list[str] = field(default_factory=list)
     new_findings: list[dict[str, Any]] = field(default_factory=list)
-    """All of them where there is nothing to compare with."""
+    """All findings if there is no older run."""
     mended: int = 0
-    """Findings of the older run that are no more."""
+    """Number of findings of the older run that are gone."""
 
     @property
     def worst(self) -> Severity | None:
@@ -70,7 +70,7 @@ class Report:
 
 
 def make_report(run: AuditRun, older: AuditRun | None) -> Report:
-    """Read the tables of one run or two."""
+    """Report on one run, compared with an older one if given."""
     report = Report(run, older)
     findings = read_table(run.directory, "findings").to_pylist()
     before = [] if older is None else read_table(older.directory, "findings").to_pylist()
@@ -86,7 +86,7 @@ def make_report(run: AuditRun, older: AuditRun | None) -> Report:
 
 
 def _identity(row: dict[str, Any]) -> tuple[object, ...]:
-    """The same damage in two runs, wherever the root was mounted."""
+    """Return what identifies the same damage in two runs, wherever the root was mounted."""
     names = ("root", "topic", "partition", "class", "position")
     return (*(row[name] for name in names), str(row["file"]).rpartition("/")[2])
 
@@ -137,7 +137,7 @@ def _count(findings: list[dict[str, Any]], topic: str | None) -> int:
 
 
 def _future(run: AuditRun) -> dict[str | None, int]:
-    """How many segments of a topic hold a time after that of the run."""
+    """Return the number of segments per topic that have timestamps after the time of the run."""
     found: dict[str | None, int] = {}
     table = read_table(run.directory, "segments").select(["topic", "max_timestamp_ms"])
     for topic, time_ms in zip(*(column.to_pylist() for column in table.columns), strict=True):

@@ -1,4 +1,4 @@
-"""What the batches of one log come to."""
+"""Sums over the batches of one log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODECS, MAGICS = 8, 3
 
 @dataclass(slots=True)
 class Sums(Observer):
-    """What batches come to."""
+    """Sums over batches."""
 
     codec_bytes: list[int] = field(default_factory=lambda: [0] * CODECS)
     magic_batches: list[int] = field(default_factory=lambda: [0] * MAGICS)

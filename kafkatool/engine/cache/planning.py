@@ -1,6 +1,6 @@
-"""Bring a part of a log into the page cache, or have it forgotten: a plan first, then the deed.
+"""Load a part of a log into the page cache or evict it: plan first, then apply.
 
-warm    at most what memory has free, the newest first: nothing else is pushed out for it
+warm    at most as much as memory is free, the newest first: nothing else is pushed out for it
 evict   clean pages only; never the active segment of a log that a broker writes to
 """
 
@@ -33,7 +33,7 @@ class CacheAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CachePiece:
-    """A stretch of one log file. `size` is what would be read, or forgotten; 0 with the reason in `why`."""
+    """A stretch of one log file. `size` is the bytes to read or evict; if 0, `why` is the reason."""
 
     action: CacheAction
     file: str
@@ -47,7 +47,7 @@ class CachePiece:
 
 @dataclass(frozen=True, slots=True)
 class CacheDone:
-    """What was asked for, and what the map says afterwards."""
+    """A piece that was applied, and its file's bytes in memory before and after."""
 
     piece: CachePiece
     resident_before: int
@@ -60,7 +60,7 @@ class CacheDone:
 def bounds(
     mapped: MappedPartition, wanted: Range, last_size: int | None, guest: Guest
 ) -> dict[int, PageRange]:
-    """Base offset of a segment -> the bytes of its log that are meant, first and behind the last."""
+    """Return base offset of a segment -> wanted bytes of its log, as start and exclusive end."""
     live = [(one.segment.base_offset, one.log.map.size) for one in mapped.live if one.log is not None]
     if last_size is not None:
         return _last(live, last_size)
@@ -103,7 +103,7 @@ def _last(live: list[tuple[int, int]], wanted: int) -> dict[int, PageRange]:
 def plan(
     mapped: MappedPartition, action: CacheAction, meant: dict[int, PageRange], budget: int
 ) -> list[CachePiece]:
-    """What to do to each log, the newest first; `budget` is what may be brought in at most."""
+    """Return what to do with each log, the newest first; `budget` is the maximum number of bytes to load."""
     is_live = broker_is_alive(mapped.partition.path)
     pieces = []
     for one in reversed(mapped.live):
@@ -125,7 +125,7 @@ def plan(
 
 
 def _warming(blank: CachePiece, resident: list[PageRange], budget: int) -> CachePiece:
-    """From the end backwards, as far as the budget goes."""
+    """Return the piece to load: from the end backwards, as far as the budget goes."""
     absent: list[PageRange] = [(blank.position // PAGE, -(-blank.end_position // PAGE))]
     for first, end in resident:
         absent = page_cache.without(absent, first, end)
@@ -145,16 +145,16 @@ def _warming(blank: CachePiece, resident: list[PageRange], budget: int) -> Cache
 
 
 def _evicting(blank: CachePiece, resident: list[PageRange]) -> CachePiece:
-    """Whole pages only: of a page that is half outside nothing is forgotten."""
+    """Return the piece to evict: whole pages only, so a page that is partly outside stays."""
     inside = page_cache.only_within(resident, -(-blank.position // PAGE), -(-blank.end_position // PAGE))
     size = sum(end - first for first, end in inside) * PAGE
     return replace(blank, size=size, ranges=tuple(inside), why="" if size else "none of it is in memory")
 
 
 def free_memory(proc: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int:
-    """Bytes that nobody uses, of this machine and within the limit of our control group.
+    """Return the bytes of memory that are free, on this machine and within the limit of our control group.
 
-    A sixteenth is left, so that the kernel need not go looking for pages at once.
+    A sixteenth is left free, so that the kernel need not reclaim pages at once.
     """
     with open(f"{proc}/meminfo", encoding="ascii") as file:
         free = int(re.findall(r"^MemFree:\s+(\d+) kB", file.read(), re.MULTILINE)[0]) * 1024
@@ -166,11 +166,11 @@ def free_memory(proc: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> int:
     return max(0, free - free // 16)
 
 
-# --- deeds --------------------------------------------------------------------------------------------
+# --- applying -----------------------------------------------------------------------------------------
 
 
 def apply(pieces: list[CachePiece], guest: Guest) -> Iterator[CacheDone]:
-    """Do it, and look again. Raises OSError."""
+    """Apply the pieces, and check the page cache again after each. Raises OSError."""
     for piece in pieces:
         if not piece.size:
             continue
@@ -187,7 +187,7 @@ def apply(pieces: list[CachePiece], guest: Guest) -> Iterator[CacheDone]:
 
 
 def _read(fd: int, piece: CachePiece, guest: Guest) -> None:
-    # Without this the kernel would read ahead of what was planned.
+    # Without this the kernel would read ahead, beyond the plan.
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     buffer = bytearray(_AT_ONCE)
     for first, end in piece.ranges:

@@ -1,11 +1,11 @@
-"""What the page cache holds of logs, in Kafka's terms: partition by partition, so that memory is bounded.
+"""Show what the page cache holds of logs, partition by partition, so that memory is bounded.
 
     map_targets(targets, …)   every partition with the maps of its files
     cached_tail(…)            how far back from the end a log is in memory, in bytes, offsets and time
-    reading_from(…)           where a group at an offset would read, and how much of that is on the disk only
+    reading_from(…)           where a group at an offset would read, and how much of that is only on disk
 
-Looking brings nothing into the cache: maps are asked of the kernel, and what is read of logs and indexes
-is read cache-neutrally. What vanishes meanwhile is left out, with a note.
+Looking loads nothing into the cache: maps come from the kernel, and logs and indexes are read
+cache-neutrally. Files that vanish meanwhile are left out, with a note.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class MappedSegment:
-    """A segment, and those of its files that are still there."""
+    """A segment, and those of its files that still exist."""
 
     segment: Segment
     files: tuple[MappedFile, ...]
@@ -79,7 +79,7 @@ class MappedPartition:
 
 @dataclass(slots=True)
 class Notes:
-    """What vanished, and what could not be asked, on the way."""
+    """Files that vanished during the run, and files whose map could not be read."""
 
     vanished: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Notes:
 
 
 def noted_places(selection: Selection, notes: Notes) -> Iterator[SelectedPlace]:
-    """The places of a selection, one at a time; what cannot be listed is noted at once."""
+    """Yield the places of a selection, one at a time; what cannot be listed is noted at once."""
     problems: list[ListingProblem] = []
     for place in selection.places(problems):
         notes.add_problems(problems)
@@ -113,7 +113,7 @@ def noted_places(selection: Selection, notes: Notes) -> Iterator[SelectedPlace]:
 
 
 def map_targets(targets: Iterable[Target], guest: Guest, notes: Notes) -> Iterator[MappedPartition]:
-    """The maps of all that was named, a partition at a time."""
+    """Yield the maps of all targets, one partition at a time."""
     for place in noted_places(Selection(targets, guest), notes):
         log_dir = None if place.log_dir is None else place.log_dir.path
         yield map_partition(place.partition, log_dir, notes)
@@ -139,12 +139,12 @@ def map_partition(
     return MappedPartition(partition, log_dir, segments, tuple(mapped(partition.other_files)))
 
 
-# --- what it means ------------------------------------------------------------------------------------
+# --- cached tails -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CachedTail:
-    """The end of a log that is in memory without a gap; None is unknown."""
+    """The end of a log that is in memory without a gap; None means unknown."""
 
     size: int
     segment: int
@@ -156,12 +156,12 @@ class CachedTail:
 
 
 def cached_tail(mapped: MappedPartition, guest: Guest) -> CachedTail | None:
-    """How far back from its end a log is in memory; None where not even its end is, or nobody tells."""
+    """Return how far back from its end a log is in memory; None if its end is not, or that is unknown."""
     size, begins = 0, None
     for one in reversed(mapped.live):
         log = one.log
         end = _data_end(one, guest)
-        if log is None or end == 0:  # an active segment may be empty yet
+        if log is None or end == 0:  # an active segment may still be empty
             continue
         first = log.map.tail_start(-(-end // PAGE))
         start = min(first * PAGE, end)
@@ -179,7 +179,7 @@ def cached_tail(mapped: MappedPartition, guest: Guest) -> CachedTail | None:
 
 
 def _data_end(one: MappedSegment, guest: Guest) -> int:
-    """Where the batches of a log end: behind them a preallocated one has zeros, which nobody reads."""
+    """Return where the batches of a log end: zeros after them are preallocated, and never read."""
     log = one.log
     if log is None:
         return 0
@@ -195,7 +195,7 @@ def _data_end(one: MappedSegment, guest: Guest) -> int:
 
 
 def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | None, int | None]:
-    """Offset and time of the first batch that begins at or behind a position."""
+    """Return offset and time of the first batch that begins at or after a position."""
     log = one.log
     if log is None:
         return None, None
@@ -211,12 +211,12 @@ def _first_batch(one: MappedSegment, start: int, guest: Guest) -> tuple[int | No
     return None, None
 
 
-# --- who is hurt --------------------------------------------------------------------------------------
+# --- groups that read from disk -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Where a group would read next. `cold_size`: what of it, up to the end of the log, is not in memory."""
+    """Where a group would read next. `cold_size`: bytes from there to the log's end that are not cached."""
 
     group: str
     offset: int
@@ -228,7 +228,7 @@ class Reader:
 
 
 def reading_from(mapped: MappedPartition, group: str, offset: int, guest: Guest) -> Reader:
-    """What a fetch of this group would meet. At the end of the log there is nothing to read yet."""
+    """Return what a fetch of this group would read. At the end of the log there is nothing to read yet."""
     live = mapped.live
     search = Search([one.segment for one in live], guest, 0)
     try:

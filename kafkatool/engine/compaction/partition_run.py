@@ -1,4 +1,4 @@
-"""The cleaning of one partition, wherever it runs, event by event."""
+"""Clean one partition, in any process, and yield events."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ from kafkatool.errors import KafkatoolError, Refused, UsageError
 
 @dataclass(frozen=True, slots=True)
 class CompactionRequest:
-    """What is asked of every partition."""
+    """What to do with every partition."""
 
     settings: SettingsRequest
     how: Applying
     is_applied: bool = False
     at_ms: int | None = None
-    """The moment at which the cleaner comes; None: now."""
+    """Time at which the cleaner runs; None: now."""
     watermark: int | None = None
-    """The high watermark; None: that of the checkpoint."""
+    """High watermark; None: the checkpointed one."""
     at_log_end: bool = False
-    """Take the end of every log for its high watermark."""
+    """Use the end of each log as its high watermark."""
     most: int | None = 1
-    """So many passes; None: until nothing is left to clean."""
+    """Maximum number of passes; None: until nothing is left to clean."""
     key: bytes | None = None
     """Only follow this key."""
     top: int | None = None
-    """Only find what wastes most."""
+    """Only find the keys that waste most."""
     write_to: str | None = None
     memory: int = 1 << 30
-    """Bytes for the keys of one partition."""
+    """Memory for the keys of one partition, in bytes."""
 
     @property
     def moment_ms(self) -> int:
@@ -73,7 +73,7 @@ class CompactionRequest:
         return self.key is None and self.top is None
 
     def watermark_of(self, checkpointed: int | None) -> tuple[int | None, bool]:
-        """The high watermark, None for the end of the log, and whether that is only assumed."""
+        """Return the high watermark (None: the end of the log) and whether it is only assumed."""
         if self.watermark is not None:
             return self.watermark, False
         found = None if self.at_log_end else checkpointed
@@ -81,7 +81,7 @@ class CompactionRequest:
 
 
 class RangeFound(NamedTuple):
-    """What there is to clean of a partition."""
+    """The dirty range of a partition."""
 
     partition: Partition
     dirty: DirtyRange
@@ -89,7 +89,7 @@ class RangeFound(NamedTuple):
 
 
 class PassesRun(NamedTuple):
-    """What passes made of a partition, and the transactions that end what they reach."""
+    """The result of the passes over a partition, and the open transactions that limit their range."""
 
     partition: Partition
     done: Compacted
@@ -99,21 +99,21 @@ class PassesRun(NamedTuple):
 
 
 class KeyFollowed(NamedTuple):
-    """What becomes of every record of a key."""
+    """What happens to every record of one key."""
 
     partition: Partition
     life: KeyLife
 
 
 class WasteFound(NamedTuple):
-    """Which keys waste most."""
+    """The keys that waste most."""
 
     partition: Partition
     waste: Waste
 
 
 class SwapPlanned(NamedTuple):
-    """What puts the cleaned segments in place: they are there until the next event is asked for."""
+    """The plan that swaps in the cleaned segments; they exist until the next event is requested."""
 
     partition: Partition
     plan: Plan
@@ -126,7 +126,7 @@ PartitionEvent = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionCompaction:
-    """A compacted partition, what it goes by, and where to ask of its transactions."""
+    """A compacted partition to clean, with its settings and a source of verdicts on its transactions."""
 
     request: CompactionRequest
     log_dir: LogDir
@@ -151,7 +151,7 @@ class PartitionCompaction:
         return self.request.watermark_of(checkpointed)
 
     def run(self) -> Iterator[PartitionEvent]:
-        """Clean it, and tell what stands in the way. Raises Refused, UsageError, KeysDoNotFit."""
+        """Clean the partition; report what prevents it. Raises Refused, UsageError, KeysDoNotFit."""
         try:
             yield from self._run()
         except CleanerStops as error:
@@ -201,7 +201,10 @@ class PartitionCompaction:
                 drop(work.files, done.directory)
 
     def _evidence(self) -> Evidence:
-        """Remember what it is compacted from; the checkpoint as it is now, others may be applied already."""
+        """Gather evidence of the partition as it is now.
+
+        The cleaner checkpoint is read again: plans of other partitions may already have changed it.
+        """
         found = gather_evidence(self.log_dir, [self.named.partition], with_content=True)
         return found.instead(os.path.join(self.log_dir.path, CLEANER_CHECKPOINT))
 
@@ -216,7 +219,7 @@ class PartitionCompaction:
 
     @contextmanager
     def _work_directory(self) -> Iterator[str | None]:
-        """Where passes write: where the copy is wanted, or beside the log directory."""
+        """Yield where passes write: the directory for the copy, or one beside the log directory."""
         request, home = self.request, self.log_dir.path
         if request.write_to is not None:
             refuse_backup_dir(request.write_to, home)
@@ -256,7 +259,7 @@ def _refuse_leftovers(partition: Partition) -> None:
 
 
 def _bad_checksums(counts: Counts) -> str | None:
-    """A batch that a broker's cleaner would not stop at, though it should."""
+    """Describe the first batch with a bad checksum, which a broker's cleaner would copy without a check."""
     if counts.first_bad_checksum is None:
         return None
     path, position = counts.first_bad_checksum

@@ -1,6 +1,6 @@
-"""One run of the cleaner over many partitions, here or on a pool: the same events in the same order.
+"""Run the cleaner over many partitions, in this process or on a pool: the same events in the same order.
 
-On a pool a partition is a task; where its keys do not fit, so is every part of them.
+On a pool each partition is a task; if its keys do not fit in memory, each part of them is a task too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkatool.engine.plan.leftovers import leftovers_named
 from kafkatool.engine.transactions.verdicts import TransactionVerdicts
 from kafkatool.errors import KafkatoolError, Refused, UsageError
 
-# What a change must be sure of.
+# Settings that must be certain before anything is changed.
 DECISIVE = (
     *("cleanup.policy", "delete.retention.ms", "min.compaction.lag.ms"),
     *("segment.bytes", "segment.index.bytes", "index.interval.bytes"),
@@ -39,7 +39,7 @@ CompactionEvent = PartitionEvent | TopicSettingsFound | OldMetadata
 def compact_partitions(
     found: Selection, request: CompactionRequest, guest: Guest, pool: Workers
 ) -> Generator[CompactionEvent, None, None]:
-    """Clean what is compacted of these. Raises Refused before anything is read or written, UsageError."""
+    """Clean the compacted partitions. Raises UsageError, and Refused before anything is read or written."""
     paths = [*request.settings.named, request.settings.config or ""]
     verdicts = TransactionVerdicts([home.log_dir for home in found.homes], paths, guest, request.at_ms)
     run = _CompactionRun(found, request, guest.one_of(pool.count), verdicts)
@@ -61,7 +61,7 @@ class _CompactionRun:
         self._room = KeyRoom(request.memory, is_all_counted=request.shows_passes)
 
     def tasks_of(self, home: Home) -> Generator[CompactionEvent, None, list[PartitionCompaction]]:
-        """The compacted partitions of a directory. Raises Refused for what must not be changed."""
+        """Return a task per compacted partition of a directory. Raises Refused if one must not change."""
         sources = self._request.settings.sources(home, self._found, self._guest)
         tasks = []
         for named in home.partitions:
@@ -95,7 +95,7 @@ class _CompactionRun:
             _refuse_guesses(task)
 
     def clean(self, tasks: Sequence[PartitionCompaction], pool: Workers) -> Iterator[CompactionEvent]:
-        """What becomes of each, behind the settings of its topic."""
+        """Yield the events of each partition, after the settings of its topic."""
         elsewhere = side_by_side(pool, [_clean_on(pool, task) for task in tasks]) if pool.count > 1 else None
         told: set[str | None] = set()
         for task in tasks:
@@ -108,7 +108,7 @@ class _CompactionRun:
 
 
 def _refuse_guesses(task: PartitionCompaction) -> None:
-    """Nothing is removed by a mere default."""
+    """Raise Refused if a setting or the high watermark is only a guess: no guess removes data."""
     name, settings = task.named.partition.directory, task.settings
     if guessed := settings.uncertain(DECISIVE):
         names = ", ".join(one.name for one in guessed)
@@ -120,7 +120,7 @@ def _refuse_guesses(task: PartitionCompaction) -> None:
 
 
 def clean_partition(task: PartitionCompaction) -> list[PartitionEvent] | Parting:
-    """What came of it, or which keys do not fit where this runs."""
+    """Return the task's events, or how to part its keys if they do not fit in this process."""
     try:
         return list(task.run())
     except KeysDoNotFit as error:
@@ -128,7 +128,7 @@ def clean_partition(task: PartitionCompaction) -> list[PartitionEvent] | Parting
 
 
 def _clean_on(pool: Workers, task: PartitionCompaction) -> Steps[list[PartitionEvent]]:
-    """One task while its keys fit; else one for each part of them, and one that has these for a map."""
+    """Submit one task if its keys fit; else one per part of the keys, then one that uses these as its map."""
     task = replace(task, room=replace(task.room, workers=None))
     [found] = yield from results([pool.submit(clean_partition, task)])
     if not isinstance(found, Parting):
@@ -136,7 +136,7 @@ def _clean_on(pool: Workers, task: PartitionCompaction) -> Steps[list[PartitionE
     try:
         room = replace(task.room, in_parts=(yield from found.steps(pool)))
     except (FileNotFoundError, KafkatoolError):
-        room = replace(task.room, workers=Workers())  # alone it meets the same, and says where
+        room = replace(task.room, workers=Workers())  # alone it fails in the same way, and reports where
     [found] = yield from results([pool.submit(clean_partition, replace(task, room=room))])
     assert not isinstance(found, Parting)
     return found

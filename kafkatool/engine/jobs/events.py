@@ -1,6 +1,6 @@
-"""What any run has to say on its way: a run yields it among its results, and whoever started it shows it.
+"""Events that any run yields among its results, for its caller to show.
 
-Made on another process, events are sent back as a list and come in their turn.
+Events from a worker process are sent back as a list and yielded in order.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Good to know."""
+    """Information for the user."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Good to know for who asks for more."""
+    """A detail, shown with --verbose."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Without this the result is not what it seems."""
+    """A warning: without it, the result is misleading."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something could not be read or done; the rest goes on."""
+    """Something could not be read or done; the run continues with the rest."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""A run over log directories that derives from their logs what lies beside them."""
+"""Rebuild the files beside the logs of log directories from these logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERVAL = "index.interval.bytes"
 
 
 class DirectoryRebuilt(NamedTuple):
-    """What is not right in one log directory, and the plan that makes it so."""
+    """What is wrong in one log directory, and the plan that corrects it."""
 
     parts: list[Rebuilt]
     plan: Plan
@@ -30,7 +30,7 @@ class DirectoryRebuilt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RebuildRun:
-    """How to rebuild, whichever directory."""
+    """Settings of a rebuild, the same for every directory."""
 
     settings: NumberSettings
     how: Applying
@@ -41,7 +41,7 @@ class RebuildRun:
     def rebuild(
         self, home: Home, pool: Workers, advance: Callable[[int], None]
     ) -> Generator[Caution | Failure | DirectoryRebuilt, None, None]:
-        """Derive what belongs to the named partitions of one directory."""
+        """Rebuild the derived files of the named partitions of one directory."""
         meant = [named.partition for named in home.partitions]
         paths = [partition.path for partition in meant]
         yield from leftovers_named(home.path, paths, self.how, is_applied=self.is_applied)

@@ -1,4 +1,4 @@
-"""A run of a broker's start-up over log directories: what it would do, what that loses, and the plan."""
+"""Simulate a broker's start-up over log directories: what it would do, what it would lose, and the plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kafkatool.errors import KafkatoolError
 
 
 class StartedDirectory(NamedTuple):
-    """What a start makes of one log directory, and the plan that does the same."""
+    """What a start does with one log directory, and the plan that does the same."""
 
     log_dir: LogDir
     checks: StartChecks
@@ -43,7 +43,7 @@ class StartedDirectory(NamedTuple):
 
 
 class StartEnds(NamedTuple):
-    """Why a broker does not start (`refuse`), or leaves a log directory out (`offline`)."""
+    """Why a broker does not start (`refuse`), or takes a log directory offline (`offline`)."""
 
     log_dir: str
     what: str
@@ -51,7 +51,7 @@ class StartEnds(NamedTuple):
 
 
 class PartitionRecovered(NamedTuple):
-    """What a start makes of one partition, of which the metadata may say more."""
+    """What a start does with one partition, and what the metadata says about it, if known."""
 
     recovered: Recovered
     fate: PartitionFate | None
@@ -59,7 +59,7 @@ class PartitionRecovered(NamedTuple):
 
 
 class BetterElsewhere(NamedTuple):
-    """Other nodes that have all of a partition, where this copy is not whole."""
+    """Other nodes that have every committed record of a partition whose copy here is damaged."""
 
     path: str
     metadata_ms: int
@@ -68,7 +68,7 @@ class BetterElsewhere(NamedTuple):
 
 
 class PartitionSalvaged(NamedTuple):
-    """What of a partition's lost end was copied."""
+    """What was copied of the end of a partition that a start would cut off."""
 
     path: str
     saved: Salvaged
@@ -81,22 +81,22 @@ RecoveryEvent = (
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRun:
-    """Follows brokers through their start-up, for the partitions that were found."""
+    """Simulates brokers' start-ups for the partitions that were found."""
 
     found: Selection
     named: list[str]
-    """The paths that were named; among them may be the configurations of brokers."""
+    """The paths on the command line, which may include broker configuration files."""
     settings: NumberSettings
     how: Applying
     is_applied: bool
     guest: Guest
     keep: str | None = None
-    """Where to copy what a start would throw away behind damage."""
+    """Where to copy what a start would discard after damage."""
 
     def start(
         self, home: Home, pool: Workers, advance: Callable[[int], None]
     ) -> Generator[Caution | Failure | StartedDirectory, None, None]:
-        """Look at one log directory and its partitions as a start does."""
+        """Examine one log directory and its partitions as a start does."""
         log_dirs = [one.log_dir for one in self.found.homes]
         log_dirs, node_id = siblings(home.log_dir, log_dirs, configured_brokers(self.named))
         checks = check_start(home.log_dir, self.guest, log_dirs, node_id)
@@ -118,7 +118,7 @@ class RecoveryRun:
         )
 
     def outcome(self, found: StartedDirectory) -> Generator[RecoveryEvent, None, None]:
-        """What that comes to, partition by partition; good batches behind damage are copied meanwhile."""
+        """Yield the result of each partition, and copy good batches after damage if `keep` is set."""
         log_dir, checks = found.log_dir, found.checks
         for what, reasons in (("refuse", checks.refusals), ("offline", checks.offline)):
             for reason in reasons:
@@ -150,22 +150,22 @@ class RecoveryRun:
             yield Caution(f"{mend.path}: {mend.message}")
         if one.loses or one.mends or one.refusal is not None:
             yield from _better_elsewhere(one, found)
-            # What is done away with is no finding any more.
+            # A problem that this run repairs is no longer a finding.
             if not self.is_applied or one.is_beyond_repair or found.checks.is_in_vain:
                 yield SeverityMet(Severity.LOSS if one.loses or one.mends else Severity.NO_START)
 
 
 def _loaded(home: Home) -> list[Partition]:
-    """What a broker loads of it: also what waits to be deleted, where all of a directory is meant."""
+    """Return the partitions that a broker loads: with a whole directory, also those awaiting deletion."""
     meant = [named.partition for named in home.partitions]
     paths = {one.path for one in meant}
-    listed = home.log_dir.partitions if home.is_whole else ()  # a named partition costs no listing of all
+    listed = home.log_dir.partitions if home.is_whole else ()  # else do not list all of it
     deleted = [one for one in listed if one.state is PartitionState.DELETED]
     return [*meant, *(one for one in deleted if one.path not in paths)]
 
 
 def _better_elsewhere(one: Recovered, found: StartedDirectory) -> Iterator[BetterElsewhere]:
-    """Where another replica has every committed record, surgery is the second best."""
+    """Yield the other replicas that have every committed record: copying one is better than repair."""
     known = found.start.replicas_at(one.path)
     node_id = found.log_dir.meta.node_id if found.log_dir.meta else None
     if known is None:

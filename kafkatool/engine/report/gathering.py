@@ -1,11 +1,11 @@
-"""Everything that a report tells, of all that was named: read once, in an order that never varies.
+"""Gather everything for a report: each target is read once, in an order that never varies.
 
     run = Gathering(targets, request)
-    run.cache_maps()          what is in memory, before anything is read
+    run.cache_maps()          what is in the page cache, before anything is read
     run.findings(…)           what is wrong; meanwhile troubles and numbers are gathered
-    run.look_ahead(…)         what retention and the cleaner would do, now and in the days to come
+    run.look_ahead(…)         what retention and the cleaner would do, now and in the coming days
 
-What is kept grows with the number of partitions and segments, not with their bytes nor with the damage.
+Memory grows with the number of partitions and segments, not with their size or the amount of damage.
 """
 
 from __future__ import annotations
@@ -54,29 +54,29 @@ from kafkatool.format.columns import BatchColumns
 from kafkatool.format.names import TopicPartition
 
 MOST_KEPT = 20_000
-"""Findings that are kept of all partitions together."""
+"""Maximum number of findings kept for all partitions together."""
 FORECAST_STEPS = 28
 MOST_TROUBLES_SHOWN, MOST_PLACES_SHOWN = 10, 3
-"""With payloads: of so many partitions, and so many places in each."""
+"""With payloads: the maximum number of partitions, and of places in each."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatheringRequest:
-    """What to read, and what to judge it by."""
+    """What to read, and the settings to judge it by."""
 
     now_ms: int
     verify: VerifyRequest
     settings: SettingsRequest
     forecast_ms: int
     at_ms: int | None = None
-    """The moment that was asked for; None: transactions are judged by the newest time on the disks."""
+    """The requested time; None: transactions are judged by the newest time on the disks."""
     memory: int = 256 << 20
-    """For the map of keys of one compacted partition."""
+    """Memory for the key map of one compacted partition, in bytes."""
 
 
 @dataclass(slots=True)
 class TopicNumbers:
-    """What one topic comes to."""
+    """The numbers of one topic."""
 
     partitions: int = 0
     segments: int = 0
@@ -84,16 +84,16 @@ class TopicNumbers:
     batches: int = 0
     records: int = 0
     findings: int = 0
-    """Without notes."""
+    """Number of findings, without notes."""
     codec_sizes: Numbers = field(default_factory=lambda: no_numbers(CODECS))
     freed: int = 0
-    """By retention, now."""
+    """Bytes that retention would free now."""
     expired_segments: int = 0
 
 
 @dataclass(slots=True)
 class CompactionSavings:
-    """What one pass of the cleaner would save of all partitions of a topic."""
+    """What one pass of the cleaner would save in all partitions of a topic."""
 
     partitions: int = 0
     cleanable_bytes: int = 0
@@ -114,7 +114,7 @@ class CompactionSavings:
 
 @dataclass(slots=True)
 class BatchNumbers(Observer):
-    """The numbers of `stats`, of the batches that `verify` takes for good."""
+    """The numbers of `stats` for the batches that `verify` accepts."""
 
     now_ms: int
     stats: Stats = field(default_factory=Stats)
@@ -127,7 +127,7 @@ class BatchNumbers(Observer):
 
 
 class Gathering:
-    """One run."""
+    """One run that gathers a report."""
 
     def __init__(self, targets: list[Target], request: GatheringRequest) -> None:
         self.verification = Verification(targets, request.verify, purpose=self)
@@ -137,7 +137,7 @@ class Gathering:
         self.now_ms = request.now_ms
         self.troubles: list[Trouble] = []
         self.classes: Counter[str] = Counter()
-        """How many findings of each class there are, without notes."""
+        """Number of findings per class, without notes."""
         self.topics: dict[str, TopicNumbers] = {}
         self.total = StatsGroup(None, Stats())
         self.judged: list[JudgedLog] = []
@@ -149,25 +149,25 @@ class Gathering:
 
     @property
     def damaged(self) -> list[Trouble]:
-        """Where something is worse than a note, the worst first."""
+        """Troubles worse than a note, the worst first."""
         found = [one for one in self.troubles if one.severity is not Severity.NOTE]
         return sorted(found, key=lambda one: (-one.severity, -one.total, one.name))
 
     def refuse_inside(self, path: str) -> None:
-        """Raise Refused for a file in a log directory: a broker may trip over what is not its own."""
+        """Raise Refused for a file in a log directory: a broker may fail on files that are not its own."""
         if lies_in_a_log_dir(path) or any(is_inside(path, one.path) for one in self.all_log_dirs):
             raise Refused(f"{path}: lies in a log directory; put the report somewhere else")
 
     @property
     def all_log_dirs(self) -> list[LogDir]:
-        """Those that were named, and those that named partitions lie in."""
+        """The log directories that were named, and those of named partitions."""
         beside = {place.log_dir.path: place.log_dir for place in self.places if place.log_dir is not None}
         return list({**beside, **{one.path: one for one in self.log_dirs}}.values())
 
-    # --- what is in memory --------------------------------------------------------------------------------
+    # --- what is in the page cache ------------------------------------------------------------------------
 
     def cache_maps(self) -> Iterator[tuple[MappedPartition, CachedTail | None]]:
-        """Every partition as the page cache has it; to be asked before the logs are read."""
+        """Yield the page cache map of every partition; call this before the logs are read."""
         guest = self.request.verify.guest
         for place in self.places:
             if place.partition.segments and not is_remote(place.partition.path):
@@ -177,7 +177,7 @@ class Gathering:
     # --- the walk -----------------------------------------------------------------------------------------
 
     def findings(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[Finding]:
-        """Everything that is wrong, partition by partition; meanwhile troubles and numbers are gathered."""
+        """Yield everything that is wrong, partition by partition, and gather troubles and numbers."""
         for finding in self.verification.of_directories():
             self.troubles.append(Trouble(finding.file, None, finding))
             self._add(self.troubles[-1], finding)
@@ -194,7 +194,7 @@ class Gathering:
                 self.troubles.append(trouble)
 
     def _transactions(self, place: CheckedPlace) -> Iterator[Finding]:
-        """What holds the last stable offset; of a sample nobody can tell."""
+        """Yield what holds back the last stable offset; nothing with a sample, which cannot show it."""
         if place.log_dir is None or place.is_partial or self.request.verify.sample is not None:
             return
         start = place.log_dir.log_starts.get(place.key or ("", -1), 0)
@@ -212,7 +212,7 @@ class Gathering:
         return (BatchNumbers(self.now_ms),)
 
     def recall(self, _segment: Segment) -> None:
-        """Nothing is known of an earlier run."""
+        """Return None: there is no earlier run."""
 
     def _count_topic(self, place: CheckedPlace, facts: dict[int, list[LogFacts]]) -> TopicNumbers:
         topic = self.topics.setdefault(topic_name(place.partition), TopicNumbers())
@@ -235,10 +235,10 @@ class Gathering:
         self.total.stats.join(whole, follows=False)
         return topic
 
-    # --- what becomes of it -------------------------------------------------------------------------------
+    # --- retention and compaction -------------------------------------------------------------------------
 
     def look_ahead(self, pool: Workers) -> None:
-        """Judge every log by its settings; what cannot be judged is a failure of the summary."""
+        """Judge every log by its settings; one that cannot be judged is a failure in the summary."""
         guest = self.request.verify.guest
         found = self.verification.selection.without_files()
         asks: list[SavingsRequest] = []
@@ -272,7 +272,7 @@ class Gathering:
             self.summary.notes.append(f"{partition.path}: vanished meanwhile")
             return None
         except KafkatoolError as error:
-            if str(error) not in self.summary.failures:  # the walk may have told it
+            if str(error) not in self.summary.failures:  # the walk may have reported it
                 self.summary.failures.append(f"{partition.path}: retention: {error}")
             return None
         self.judged.append(judged)
@@ -301,7 +301,7 @@ class Gathering:
     # --- payloads -----------------------------------------------------------------------------------------
 
     def payloads(self) -> Iterator[tuple[Trouble, list[Around]]]:
-        """The records around damage in logs; never those of the metadata, which may hold credentials."""
+        """Yield the records around damage in logs, but never metadata: it may hold credentials."""
         metadata = {one.partition.directory for one in self.places if _is_metadata(one.partition)}
         shown = [one for one in self.damaged if one.map is not None and one.name not in metadata]
         for trouble in shown[:MOST_TROUBLES_SHOWN]:

@@ -1,4 +1,4 @@
-"""The records before and behind damage: only for those who asked to see payloads."""
+"""The records before and after damage: only if payloads are requested."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kafkatool.errors import FormatError, KafkatoolError
 from kafkatool.format.record import Record
 
 MOST_RECORDS = 3
-"""On either side."""
+"""Maximum number of records on either side."""
 MOST_BYTES = 400
-"""Of a key or a value."""
+"""Maximum bytes shown of a key or a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record, of which long keys and values are cut; the sizes are those of the whole."""
+    """A record whose long keys and values are cut off; the sizes are the full ones."""
 
     offset: int
     timestamp_ms: int
@@ -35,7 +35,7 @@ class ShownRecord:
 
 @dataclass(slots=True)
 class Around:
-    """The last good records before what a finding is about, and the first behind it."""
+    """The last good records before the damage of a finding, and the first after it."""
 
     finding: Finding
     before: list[ShownRecord] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Around:
 
 
 def records_around(finding: Finding, guest: Guest) -> Around | None:
-    """Of a finding in a log; None where its file cannot be read any more."""
+    """Return the records around a finding in a log; None if the file is no longer readable."""
     found, damage = Around(finding), finding.damage
     try:
         known = [at for at in read_offset_index(finding.file, guest).positions if at < damage.position]

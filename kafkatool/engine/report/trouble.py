@@ -1,4 +1,4 @@
-"""What is wrong with one partition, however much that is, in a few kilobytes."""
+"""What is wrong with one partition, in a few kilobytes however much it is."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kafkatool.engine.verify.finding import Finding
 from kafkatool.format.names import base_offset
 
 CELLS = 1000
-"""Pieces that a log is cut into to be drawn."""
+"""Number of cells that a log is drawn as."""
 MOST_FINDINGS = 25
-"""Of one severity that are kept; all are counted."""
+"""Maximum number kept per severity; all are counted."""
 
 
 class DamageMap:
-    """A log from its first byte to its last, in cells that hold the worst that was found there.
+    """A log from its first byte to its last, in cells with the worst severity found in each.
 
-    `logs` is about the bytes of the segments, `others` about the files beside them. A cell is 0 where nothing
-    was found, else one more than the severity.
+    `logs` is for the bytes of the segments, `others` for the files beside them. A cell is 0 if nothing was
+    found, else one more than the severity.
     """
 
     def __init__(self, segments: list[Segment]) -> None:
@@ -32,7 +32,7 @@ class DamageMap:
         self.size = self.ends[-1] if self.ends else 0
         self.logs, self.others = bytearray(CELLS), bytearray(CELLS)
         self.hurt: set[int] = set()
-        """Base offsets of the segments in which something is wrong."""
+        """Base offsets of the segments with findings."""
         self._at = {segment.log.path: at for at, segment in enumerate(segments) if segment.log is not None}
 
     @property
@@ -40,7 +40,7 @@ class DamageMap:
         return any(self.logs) or any(self.others)
 
     def mark(self, finding: Finding) -> None:
-        """What belongs to no segment has no place here."""
+        """Mark a finding, unless it belongs to no segment."""
         if not self.size:
             return
         damage, mark = finding.damage, int(finding.damage.severity) + 1
@@ -54,7 +54,7 @@ class DamageMap:
             self.hurt.add(self.bases[at])
 
     def _beside(self, file: str) -> int | None:
-        """The segment that a file beside the logs belongs to."""
+        """Return the index of the segment that a file beside the logs belongs to."""
         base = base_offset(os.path.basename(file))
         if base is None or not self.bases[0] <= base <= self.bases[-1]:
             return None
@@ -73,14 +73,14 @@ def _mark(cells: bytearray, start: int, size: int, total: int, mark: int) -> Non
 
 @dataclass(slots=True)
 class Trouble:
-    """The findings of one partition, or of one file outside of all partitions."""
+    """The findings of one partition, or of one file outside all partitions."""
 
     name: str
     map: DamageMap | None
     worst: Finding
     counts: dict[Severity, int] = field(default_factory=lambda: dict.fromkeys(Severity, 0))
     kept: list[Finding] = field(default_factory=list)
-    """The first of each severity."""
+    """The first findings of each severity."""
 
     @property
     def severity(self) -> Severity:
@@ -88,7 +88,7 @@ class Trouble:
 
     @property
     def total(self) -> int:
-        """Without notes."""
+        """The number of findings, without notes."""
         return sum(count for severity, count in self.counts.items() if severity is not Severity.NOTE)
 
     def add(self, finding: Finding, *, keep: bool) -> None:

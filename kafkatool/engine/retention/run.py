@@ -1,4 +1,4 @@
-"""Runs of the retention check over log directories, as events: what goes, what is purged, what is to come."""
+"""Run the retention check over log directories as events: deletions, purges and forecasts."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from kafkatool.engine.retention.logs import JudgedLog, JudgeRequest, RetentionRe
 from kafkatool.errors import KafkatoolError, UsageError
 
 STEPS = 24
-"""Of a forecast."""
+"""Number of steps in a forecast."""
 _MOST_WAYS = 10
 
 
 class UnjudgedLog(NamedTuple):
-    """A log of which nobody can tell all that would go: that is not done, and not passed over either."""
+    """A log with segments whose verdict is unknown: they stay, and are reported."""
 
     judged: JudgedLog
 
 
 class VerdictsFound(NamedTuple):
-    """All logs of a directory."""
+    """The verdicts on all logs of a directory."""
 
     log_dir: str
     judged: list[JudgedLog]
@@ -48,19 +48,19 @@ class VerdictsFound(NamedTuple):
 
 
 class DeletionPlanned(NamedTuple):
-    """What deletes what goes from a directory; `unknown` segments stay."""
+    """The plan that deletes expired segments from a directory; `unknown` segments stay."""
 
     plan: Plan
     unknown: int
 
 
 class WaysFound(NamedTuple):
-    """How so many bytes could be freed."""
+    """Ways to free the wanted number of bytes."""
 
     wanted: int
     ways: list[Way]
     waits: dict[str | None, int]
-    """By topic: how long until its brokers have looked, and unlinked what goes."""
+    """Per topic: how long until its brokers have run the retention check and unlinked the files."""
 
     @property
     def most(self) -> int:
@@ -73,7 +73,7 @@ DeletionEvent = JudgingEvent | Caution | VerdictsFound | DeletionPlanned
 
 @dataclass(slots=True)
 class RetentionRun:
-    """Judges the logs that were found; `how` says how a plan of it is carried out."""
+    """Judges the logs that were found; `how` says how its plans are applied."""
 
     found: Selection
     settings: SettingsRequest
@@ -91,7 +91,7 @@ class RetentionRun:
     def delete(
         self, pool: Workers, advance: Callable[[int], None], move_to: str | None
     ) -> Generator[DeletionEvent, None, None]:
-        """What goes from each directory. Raises Refused for what must not be done."""
+        """Plan the deletions in each directory. Raises Refused if a verdict rests on a guess."""
         for home in self.found.homes:
             evidence = yield from self._evidence(home)
             judged = yield from self._judge(home, pool, advance)
@@ -103,7 +103,7 @@ class RetentionRun:
             yield DeletionPlanned(replace(plan, evidence=evidence), verdicts.unknown)
 
     def purge(self) -> Generator[Caution | Plan, None, None]:
-        """Unlink what was deleted long enough ago."""
+        """Plan to unlink the files that were marked as deleted long enough ago."""
         for home in self.found.homes:
             sources = self._sources(home)
             delays = [
@@ -117,14 +117,14 @@ class RetentionRun:
     def forecast(
         self, pool: Workers, advance: Callable[[int], None], duration_ms: int
     ) -> Generator[JudgingEvent | Forecast, None, None]:
-        """What goes within some time, at least STEPS milliseconds."""
+        """Forecast the deletions within `duration_ms`, which is at least STEPS."""
         judged = yield from self._everything(pool, advance)
         yield forecast(judged, self.judging.now_ms, duration_ms, STEPS)
 
     def free(
         self, pool: Workers, advance: Callable[[int], None], wanted: int
     ) -> Generator[JudgingEvent | WaysFound, None, None]:
-        """The smallest changes that free so many bytes."""
+        """Find ways to free `wanted` bytes: what is held back first, then the smallest setting changes."""
         judged = yield from self._everything(pool, advance)
         now_ms = self.judging.now_ms
         ways = ways_to_free(judged, held_back(judged, now_ms, self.guest), wanted, now_ms)
@@ -176,7 +176,7 @@ class RetentionRun:
 
 
 def _settings_of(judged: Sequence[JudgedLog], sources: Sources) -> Iterator[JudgingEvent]:
-    """What the logs were judged by, and what of it is doubtful."""
+    """Yield the settings used for the verdicts, and which of them are uncertain."""
     for topic, one in {one.partition.topic: one for one in judged}.items():
         yield TopicSettingsFound(topic, list(one.decisive))
         if one.settings.ignored:

@@ -1,7 +1,7 @@
-"""What batches and records come to, as numbers that can be put together.
+"""Sums over batches and records that can be joined.
 
-Two of these are joined in one of two ways: the second `follows` the first in the same partition, so that what
-lies between them counts too (a gap, a step back in time), or it stands beside it.
+Two of these are joined in one of two ways: either the second `follows` the first in the same partition, so
+that the boundary counts too (a gap, a step back in time), or they are independent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 
 def _sums(kinds: Numbers, count: int, *measures: Numbers) -> Numbers:
-    """Number and sums of measures of every kind, a row a kind. Sums are below 2^53, so floats are exact."""
+    """Return one row per kind: count and sums of measures. Sums are below 2^53, so floats are exact."""
     columns = [np.bincount(kinds, minlength=count)]
     columns += [np.bincount(kinds, weights=measure, minlength=count).astype(np.int64) for measure in measures]
     return np.stack(columns, axis=1)
@@ -48,7 +48,7 @@ def _greatest(a: int | None, b: int | None) -> int | None:
 
 @dataclass(slots=True)
 class Times:
-    """The times of batches or records, one after the other."""
+    """The timestamps of batches or records, in log order."""
 
     first: int | None = None
     last: int | None = None
@@ -57,11 +57,11 @@ class Times:
     without: int = 0
     future: int = 0
     steps_back: int = 0
-    """How many are below the one before."""
+    """Number of times that are below the previous one."""
     greatest_step_ms: int = 0
 
     def add(self, times: Numbers, now_ms: int, leasts: Numbers | None = None) -> None:
-        """Times in their order, below 0 for none; `leasts` where the oldest behind each is another."""
+        """Add times in log order, below 0 for none; `leasts` has the oldest times, if these differ."""
         known = times >= 0
         if leasts is not None and (leasts := leasts[leasts >= 0]).size:
             self.least = _least(self.least, int(leasts.min()))
@@ -101,24 +101,24 @@ class Times:
 
 @dataclass(slots=True)
 class Offsets:
-    """The offsets of batches, and what is missing between and inside them.
+    """The offsets of batches, and the offsets missing between and inside them.
 
-    Where not all batches count, what lies between two of them is missing only if they are neighbours.
+    If not all batches count, offsets between two of them are missing only if they are neighbours.
     """
 
     first: int | None = None
     last: int | None = None
     gaps: int = 0
     missing: int = 0
-    """Between batches and inside."""
+    """Number of offsets missing between and inside batches."""
     is_begun: bool = False
     """Whether there were any batches, counted or not."""
     opens_at: int | None = None
-    """Where the very first batch begins, and where the very last ends; None unless it counts."""
+    """First offset of the very first batch; None unless that batch counts. Likewise the last one."""
     closes_at: int | None = None
 
     def add(self, first: Numbers, last: Numbers, counts: Numbers, counted: Mask | None = None) -> None:
-        """Batches that follow each other, of which some count; None: all."""
+        """Add consecutive batches; `counted` marks those that count (None: all)."""
         between = first[1:] - last[:-1] - 1
         open_, inside = between > 0, np.maximum(last - first + 1 - counts, 0)
         begins, ends = True, True
@@ -135,7 +135,7 @@ class Offsets:
             self.last = int(last[-1])
 
     def _go_on(self, opens_at: int | None, closes_at: int | None) -> None:
-        """With batches that begin and end there."""
+        """Continue with batches from `opens_at` to `closes_at`."""
         if self.closes_at is not None and opens_at is not None and opens_at > self.closes_at + 1:
             self.gaps += 1
             self.missing += opens_at - self.closes_at - 1
@@ -152,20 +152,20 @@ class Offsets:
             self.first = other.first if self.first is None else self.first
             self.last = self.last if other.last is None else other.last
         else:
-            # Of different logs: there is no such range.
+            # Different logs have no common range.
             self.first = self.last = self.opens_at = self.closes_at = None
             self.is_begun = self.is_begun or other.is_begun
 
 
 @dataclass(slots=True)
 class Damages:
-    """What was left out, and why."""
+    """Damaged data that was left out, and why."""
 
     classes: Counter[str] = field(default_factory=Counter)
     size: int = 0
     worst: Severity | None = None
     places: int = 0
-    """Without notes."""
+    """Number of places, without notes."""
 
     def add(self, damage: Damage) -> None:
         self.classes[str(damage.kind)] += 1
@@ -183,7 +183,7 @@ class Damages:
 
 
 class Records(NamedTuple):
-    """Columns of records, of which keys lie in `data`; a size of -1 is null."""
+    """Columns of records, with their keys in `data`; a size of -1 means null."""
 
     data: memoryview
     offsets: Numbers
@@ -196,7 +196,7 @@ class Records(NamedTuple):
 
 @dataclass(slots=True)
 class Deep:
-    """What the records of data batches come to; those of control batches are not counted here."""
+    """Sums over the records of data batches; those of control batches are not counted."""
 
     records: int = 0
     null_keys: int = 0
@@ -209,10 +209,10 @@ class Deep:
     record_size: Spread = field(default_factory=Spread)
     keys: Keys = field(default_factory=Keys)
     inflated: Numbers = field(default_factory=lambda: no_numbers(CODECS, 2))
-    """By codec: bytes of the batches whose records could be read, as they are and as they would be."""
+    """Per codec: bytes of the batches with readable records, as stored and without compression."""
 
     def add(self, records: Records, now_ms: int, seed: int) -> None:
-        """Records of data batches, in their order."""
+        """Add records of data batches, in log order."""
         data, offsets, times, key_starts, key_sizes, value_sizes, headers = records
         if not len(offsets):
             return
@@ -249,26 +249,26 @@ class Deep:
 
 @dataclass(slots=True)
 class Stats:
-    """What batches come to, by their headers, and their records where they were read."""
+    """Sums over batches by their headers, and over their records if these were read."""
 
     deep: Deep | None = None
     idempotent: int = 0
     transactional: int = 0
     control: int = 0
     codecs: Numbers = field(default_factory=lambda: no_numbers(CODECS, 3))
-    """By codec: batches, records, bytes; likewise by magic."""
+    """Per codec: batches, records, bytes; likewise per magic."""
     magics: Numbers = field(default_factory=lambda: no_numbers(MAGICS, 3))
     types: Numbers = field(default_factory=lambda: no_numbers(TIMESTAMP_TYPES))
     offsets: Offsets = field(default_factory=Offsets)
     times: Times = field(default_factory=Times)
-    """Of data batches with records, by the greatest time of each."""
+    """Times of data batches with records, by the greatest time of each."""
     timeline: Timeline = field(default_factory=Timeline)
     per_batch: Spread = field(default_factory=Spread)
     batch_size: Spread = field(default_factory=Spread)
     producers: Distinct = field(default_factory=Distinct)
     damages: Damages = field(default_factory=Damages)
     sample: Lowest = field(default_factory=lambda: Lowest(WHAT_IF_BATCHES))
-    """Batches to compress in other ways: number of the file, position, size."""
+    """Batches to compress with other codecs: number of the file, position, size."""
 
     @property
     def batches(self) -> int:
@@ -283,13 +283,13 @@ class Stats:
         return int(self.codecs[:, 2].sum())
 
     def add(self, columns: BatchColumns, now_ms: int, seed: int, file: int) -> None:
-        """Good batches that follow each other."""
+        """Add consecutive good batches."""
         if len(columns.size):
             self.offsets.add(columns.base_offset, columns.last_offset, columns.records_count)
             self.add_batches(columns, now_ms, seed, file)
 
     def add_batches(self, columns: BatchColumns, now_ms: int, seed: int, file: int) -> None:
-        """The same without their offsets: others may lie between them."""
+        """Add good batches without their offsets: others may be between them."""
         attributes, counts, sizes = columns.attributes, columns.records_count, columns.size
         if not len(sizes):
             return
@@ -311,7 +311,7 @@ class Stats:
 
     def _add_times(self, columns: BatchColumns, is_data: Mask, now_ms: int) -> None:
         greatest, base = columns.max_timestamp, columns.base_timestamp
-        # Where the broker's clock counts all records have the greatest; a horizon is no record's time.
+        # With LogAppendTime all records have the greatest time; a delete horizon is no record's time.
         is_base = (columns.attributes & (TIMESTAMP_TYPE_MASK | DELETE_HORIZON_MASK)) == 0
         leasts = np.where(is_base, base, greatest)
         timed = is_data & (greatest >= 0)
@@ -332,7 +332,7 @@ class Stats:
             self.sample.add(ranks[kept], np.stack(rows, axis=1))
 
     def settle(self) -> None:
-        """Bring everything into the one form that depends only on what went in."""
+        """Bring everything into a form that depends only on the input."""
         self.sample.settle()
         if self.deep is not None:
             self.deep.keys.settle()

@@ -1,4 +1,4 @@
-"""What a row of `stats` is about. By itself, so that the command line can name it without loading numpy."""
+"""What a row of `stats` is about. A module of its own, so that the command line need not load numpy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The keys of many records: how many different ones, which are the most frequent, how they begin.
+"""Count the keys of many records: distinct keys, the most frequent ones, and common prefixes.
 
-Keys are told apart by a 64-bit hash. While there are few, every one is counted; beyond that their number is
-estimated, and the frequent ones are found in a sample of the records, the same one whatever the splits.
+Keys are identified by a 64-bit hash. Up to a limit every key is counted; beyond it their number is estimated,
+and the frequent keys come from a sample of the records, which does not depend on the splits.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from kafkatool.engine.jobs.sketches import (
 from kafkatool.format.kernel import loops
 
 KEY_CUT = 64
-"""Bytes of a key that are kept to show it."""
+"""Number of bytes of a key that are kept for display."""
 SAMPLE = 1 << 14
 _SETTLE = 1 << 14
 _PREFIX_CUT = 32
 _SEPARATORS = np.isin(np.arange(256), list(b":/|#@._- "))
 _PREFIX_TIES = 4096
-_FRAME = 5  # a schema registry's: a zero, and the schema's id
+_FRAME = 5  # schema registry header: a zero byte and the schema id
 
 Texts = NDArray[np.uint8]
-"""A row a key: its first bytes, with zeros behind."""
+"""One row per key: its first bytes, padded with zeros."""
 
 
 class Key(NamedTuple):
-    """A key and what it comes to. `key` is cut where it is shorter than `size`."""
+    """A key and its totals. `key` is cut off if it is shorter than `size`."""
 
     key: bytes
     size: int
@@ -50,7 +50,7 @@ class Key(NamedTuple):
 
 
 class Prefix(NamedTuple):
-    """What many keys begin with."""
+    """A prefix that several keys share."""
 
     prefix: bytes
     keys: int
@@ -59,7 +59,7 @@ class Prefix(NamedTuple):
 
 
 def texts_of(data: memoryview, starts: Numbers, sizes: Numbers) -> Texts:
-    """The first bytes of keys that lie in `data`."""
+    """Return the first bytes of the keys in `data`."""
     texts = np.zeros((len(starts), KEY_CUT), dtype=np.uint8)
     width = min(KEY_CUT, int(sizes.max(initial=0)))
     if width:
@@ -73,13 +73,13 @@ def texts_of(data: memoryview, starts: Numbers, sizes: Numbers) -> Texts:
 
 @dataclass(slots=True)
 class Keys:
-    """The keys of records that have one."""
+    """The keys of all records that have one."""
 
     records: int = 0
     hashes: Hashes | None = field(default_factory=no_hashes)
-    """Of every key there is, in order; None where they are too many."""
+    """Hashes of all keys, in order; None if there are too many."""
     measures: Numbers = field(default_factory=lambda: no_numbers(0, 3))
-    """Records and bytes of every key, and its own size."""
+    """Number of records, bytes, and the key's own size, per key."""
     texts: Texts = field(default_factory=lambda: np.zeros((0, KEY_CUT), dtype=np.uint8))
     registers: NDArray[np.uint8] | None = None
     sample: Lowest = field(default_factory=lambda: Lowest(SAMPLE))
@@ -89,7 +89,7 @@ class Keys:
     def add(
         self, data: memoryview, starts: Numbers, sizes: Numbers, record_sizes: Numbers, ranks: Hashes
     ) -> None:
-        """Keys that lie in `data`; `ranks` say which records get into the sample."""
+        """Add the keys in `data`; `ranks` decide which records are sampled."""
         if not len(starts):
             return
         self.records += len(starts)
@@ -126,7 +126,7 @@ class Keys:
     def _count_known(
         self, hashes: Hashes, measures: Numbers, first: Numbers, data: memoryview, starts: Numbers
     ) -> None:
-        """Add to the keys that are in the table; new ones wait to be put in."""
+        """Add to the keys in the table; queue new ones."""
         assert self.hashes is not None
         new = np.ones(len(hashes), dtype=bool)
         if len(self.hashes):
@@ -144,7 +144,7 @@ class Keys:
             self.settle()
 
     def settle(self) -> None:
-        """Put into the table what waits; give it up where it grows too large."""
+        """Merge queued keys into the table; give the table up if it grows too large."""
         self.sample.settle()
         if self.hashes is None or not self._waiting:
             return
@@ -167,7 +167,7 @@ class Keys:
         self.measures, self.texts = self.measures[:0], self.texts[:0]
 
     def join(self, other: Self) -> None:
-        """Add the keys of records behind these."""
+        """Add the keys of the records after these."""
         self.settle()
         other.settle()
         self.records += other.records
@@ -183,7 +183,7 @@ class Keys:
             self._wait(other.hashes, other.measures, other.texts)
             self.settle()
 
-    # --- what it comes to ---------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------
 
     @property
     def is_exact(self) -> bool:
@@ -191,17 +191,17 @@ class Keys:
 
     @property
     def count(self) -> int:
-        """How many different keys there are, or about so many."""
+        """The number of distinct keys, exact or estimated."""
         if self.hashes is not None:
             return len(self.hashes)
         assert self.registers is not None
         return estimate(self.registers)
 
     def top(self, most: int) -> list[Key]:
-        """The most frequent keys; of equal ones the least comes first."""
+        """Return the most frequent keys; equally frequent ones in key order."""
         hashes, measures, texts, scale = self._counted()
         order = np.argsort(-measures[:, 0], kind="stable") if len(hashes) else no_numbers()
-        if len(order) > most:  # all that are as frequent as the last one
+        if len(order) > most:  # include all that are as frequent as the last one
             order = order[measures[order, 0] >= measures[order[most - 1], 0]]
             if len(order) > 4096:
                 order = order[:4096]
@@ -210,7 +210,7 @@ class Keys:
         return keys[:most]
 
     def prefixes(self, most: int) -> list[Prefix]:
-        """What keys begin with, up to a separator: those that most records share, of two keys or more."""
+        """Return the prefixes, up to a separator, that two or more keys share, the most records first."""
         _hashes, measures, texts, scale = self._counted()
         lengths = prefix_lengths(texts, measures[:, 2])
         has_one = lengths > 0
@@ -240,7 +240,7 @@ class Keys:
         return Key(text, key_size, int(hashes[row]), round(records * scale), round(size * scale))
 
     def _counted(self) -> tuple[Hashes, Numbers, Texts, float]:
-        """Every key with its measures, or those of the sample, and what to multiply them with."""
+        """Return all keys with their measures, or those of the sample, and the factor to scale them by."""
         self.settle()
         if self.hashes is not None:
             return self.hashes, self.measures, self.texts, 1.0
@@ -257,7 +257,7 @@ class Keys:
 
 
 def prefix_lengths(texts: Texts, sizes: Numbers) -> Numbers:
-    """How long the beginning up to the first separator is, with it; 0 where there is none near the front."""
+    """Return the length up to and including the first separator; 0 if there is none near the front."""
     is_separator = _SEPARATORS[texts[:, :_PREFIX_CUT]]
     is_separator &= np.arange(_PREFIX_CUT) < sizes[:, None]
     lengths = np.where(is_separator.any(axis=1), is_separator.argmax(axis=1) + 1, 0)
@@ -266,7 +266,7 @@ def prefix_lengths(texts: Texts, sizes: Numbers) -> Numbers:
 
 
 def _hash_prefixes(texts: Texts, lengths: Numbers) -> Hashes:
-    """FNV-1a of beginnings of these lengths."""
+    """Return FNV-1a hashes of the prefixes of these lengths."""
     hashes = np.full(len(texts), 14695981039346656037, dtype=np.uint64)
     for at in range(int(lengths.max(initial=0))):
         more = (hashes ^ texts[:, at]) * np.uint64(1099511628211)
@@ -275,5 +275,5 @@ def _hash_prefixes(texts: Texts, lengths: Numbers) -> Hashes:
 
 
 def ranks_of(offsets: Numbers, seed: int) -> Hashes:
-    """Numbers as good as random, the same for the same offset of the same partition."""
+    """Return pseudo-random numbers, the same for the same offset of the same partition."""
     return mix(offsets.astype(np.uint64) ^ np.uint64(seed))

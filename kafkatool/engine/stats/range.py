@@ -1,8 +1,8 @@
-"""Which batches and records of a walk count, where `stats` is asked for a range.
+"""Choose the batches and records of a walk that count if `stats` has a range.
 
-By headers alone a batch counts as a whole, or not at all. Where records are read each of them is asked: a
-batch counts with those that are in the range, if there are any, and reaches only as far as the range does.
-Batches without records, or with records that cannot be read, are judged by their headers even then.
+By headers alone a batch counts as a whole, or not at all. If records are read, each is checked: a batch
+counts with its records in the range, if any, and extends only as far as the range does. Batches without
+records, or with unreadable ones, are judged by their headers even then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class RangeChoice:
-    """What is known of the rows of a table of batches, besides their headers."""
+    """What is known about the rows of a table of batches, besides their headers."""
 
     def __init__(self, wanted: Range, rows: int, *, is_deep: bool) -> None:
         self.wanted = wanted
@@ -39,15 +39,15 @@ class RangeChoice:
             column[:rows] = 0
         self._greatest[:rows] = -1
 
-    # --- while it is walked -------------------------------------------------------------------------------
+    # --- during the walk ----------------------------------------------------------------------------------
 
     def before_the_end(self, bases: Numbers) -> int:
-        """How many of these batches, in their order, lie before the end of the range."""
+        """Return how many of these batches, in order, begin before the end of the range."""
         to = self.wanted.to_offset
         return len(bases) if to is None else int(np.searchsorted(bases, to))
 
     def takes_damage(self, damage: Damage) -> bool:
-        """Whether it may have cost something in the range. Of times nobody knows."""
+        """Return whether damage may affect the range. Only offsets decide: damage has no known times."""
         start, stop = self.wanted.from_offset, self.wanted.to_offset
         is_before = start is not None and damage.last_offset is not None and damage.last_offset < start
         is_behind = stop is not None and damage.first_offset is not None and damage.first_offset >= stop
@@ -59,7 +59,7 @@ class RangeChoice:
         return bool(batches_in(self.wanted, *(np.array([value]) for value in values))[0])
 
     def records(self, row: int, count: int, batch: Numbers, offsets: Numbers, times: Numbers) -> Mask:
-        """Which of these records count; they belong to `count` batches, the first of them in this row."""
+        """Return which of these records count; they belong to `count` batches, the first in row `row`."""
         rows, held = slice(row, row + count), records_in(self.wanted, offsets, times)
         between = records_in(self._offsets, offsets, times) if self._has_times else held
         self._is_read[rows] = True
@@ -70,16 +70,16 @@ class RangeChoice:
         return held
 
     def inflated(self, row: int, sizes: Numbers) -> None:
-        """So many bytes more, of the batches from this row on."""
+        """Add decompressed sizes to the batches from `row` on."""
         self._inflated[row : row + len(sizes)] += sizes
 
     def cannot_read(self, row: int) -> None:
         self._is_read[row] = False
 
-    # --- what it comes to ---------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------
 
     def count(self, stats: Stats, columns: BatchColumns, now_ms: int, seed: int, file: int) -> None:
-        """Add those of these batches that count; they follow each other, and are all that there are."""
+        """Add the batches that count to `stats`; `columns` are consecutive and complete."""
         rows = len(columns.size)
         if not rows:
             return
@@ -99,7 +99,7 @@ class RangeChoice:
         stats.add_batches(BatchColumns(*(column[chosen] for column in columns)), now_ms, seed, file)
 
     def _of_the_range(self, columns: BatchColumns, is_read: Mask) -> BatchColumns:
-        """Batches with the records and the greatest time that they have in the range."""
+        """Return the batches with their record count and greatest time within the range."""
         rows = len(is_read)
         columns = columns._replace(
             records_count=np.where(is_read, self._counts[:rows], columns.records_count)
@@ -117,5 +117,5 @@ class RangeChoice:
 
 
 def _bounded(offset: int | None, otherwise: int) -> int:
-    """An offset as far as 64 bits reach."""
+    """Return an offset limited to 64 bits."""
     return otherwise if offset is None else max(_LEAST + 1, min(offset, _GREATEST))

@@ -1,4 +1,4 @@
-"""What a sample of batches would take on the disk with other codecs."""
+"""Estimate how much disk space a sample of batches would take with other codecs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kafkatool.format.compression import compress
 from kafkatool.format.record import read_body
 
 MOST_BYTES = 16 << 20
-"""Of inflated records that are compressed again; the batch that goes beyond it is the last."""
+"""Limit for the decompressed records of the sample; the batch that reaches it is the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodecChoice:
-    """A codec, at a level of its own or Kafka's default."""
+    """A codec, at the given level or Kafka's default."""
 
     codec: Codec
     level: int | None = None
@@ -30,18 +30,18 @@ class CodecChoice:
 
 @dataclass(slots=True)
 class WhatIf:
-    """What the batches of the sample come to with one choice."""
+    """The result for the batches of the sample with one choice."""
 
     choice: CodecChoice
     batches: int = 0
     stored: int = 0
-    """Bytes of the batches as they are."""
+    """Size of the batches as stored, in bytes."""
     inflated: int = 0
-    """Bytes of the records, not compressed."""
+    """Size of the records without compression, in bytes."""
     size: int = 0
-    """Bytes that the batches would have."""
+    """Size that the batches would have, in bytes."""
     seconds: float = 0.0
-    """That compressing took here."""
+    """Time that compression took here."""
 
 
 def what_if(
@@ -50,10 +50,10 @@ def what_if(
     guest: Guest,
     clock: Callable[[], float],
 ) -> list[WhatIf]:
-    """Compress batches, named by path, position and size, in every way; what cannot be read is left out."""
+    """Compress batches, given by path, position and size, with every choice; skip unreadable batches."""
     results = [WhatIf(choice) for choice in choices]
     for choice in choices:
-        compress(choice.codec, b"", level=choice.level)  # loads the library, which is nobody's time
+        compress(choice.codec, b"", level=choice.level)  # loads the library, which is not timed
     total = 0
     for stored, body in _bodies(places, guest):
         for result in results:

@@ -1,7 +1,7 @@
-"""Numbers of logs, file by file, partition by partition or topic by topic, and of all of them together.
+"""Statistics of logs per file, partition or topic, and in total.
 
-Every log is surveyed, on as many processes as there may be; what comes of it is put together in an order that
-never varies. At any time only one group and the total are held.
+Every log is surveyed, on up to the given number of processes; the results are combined in an order that never
+varies. At any time only one group and the total are held in memory.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _LIVE = (SegmentState.ACTIVE, SegmentState.CLOSED)
 
 @dataclass(frozen=True, slots=True)
 class StatsRequest:
-    """What to add up, and how."""
+    """What to count, and how."""
 
     now_ms: int
     by: By = By.PARTITION
     deep: bool = False
     split_size: int | None = None
-    """Bytes of a split; None: what suits the number of jobs and what is left to do."""
+    """Bytes per split; None: chosen by the number of jobs and the remaining bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class CountedLog:
     size: int
     is_active: bool
     can_be_cut: bool = False
-    """Whether there is an index that knows where."""
+    """Whether there is an index with positions to cut at."""
     base_offset: int | None = None
-    """What its name says; None where that is no segment's."""
+    """From the file name; None if that is not a segment's."""
 
     @property
     def topic_name(self) -> str:
@@ -71,14 +71,14 @@ class CountedLog:
 
     @property
     def order(self) -> tuple[str, int, str]:
-        """Topics and partitions in their order; the files of one stay as they are."""
+        """The sort key: by topic and partition; the files of a partition keep their order."""
         number = self.partition.partition
         return self.topic_name, -1 if number is None else number, self.partition.path
 
 
 @dataclass(slots=True)
 class StatsGroup:
-    """What a row is about, and its numbers. `by` is None for everything together."""
+    """What a row is about, and its numbers. `by` is None for the total."""
 
     by: By | None
     stats: Stats
@@ -90,25 +90,25 @@ class StatsGroup:
 
 @dataclass(slots=True)
 class StatsSummary:
-    """What went wrong on the way."""
+    """Problems met during the run."""
 
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unreadable_blocks: int = 0
     left_out: int = 0
-    """Directories that wait to be deleted."""
+    """Number of directories awaiting deletion."""
     worst: Severity | None = None
     is_interrupted: bool = False
 
 
 class Statistics:
-    """One run: `groups` yields what was asked for, and everything together at the end.
+    """One run: `groups` yields the requested groups, and the total at the end.
 
-    Of a range, only what lies in it counts: logs, partitions and topics that have nothing there are left out.
+    With a range only data in it counts: logs, partitions and topics without any are left out.
     """
 
     def __init__(self, targets: list[Target], guest: Guest, wanted: Range = EVERYWHERE) -> None:
-        """List what there is to read; raises KafkatoolError where a target cannot be listed."""
+        """List what there is to read. Raises KafkatoolError if a target cannot be listed."""
         self.wanted = wanted
         self.summary = StatsSummary()
         self._total = StatsGroup(None, Stats())
@@ -116,24 +116,24 @@ class Statistics:
         self.guest = guest
         found = {real_path(log.path): log for log in self._find(targets)}
         self.has_logs = bool(found)
-        """Whether there are any, in the range or not."""
+        """Whether there are any logs, in the range or not."""
         logs = sorted(found.values(), key=lambda log: log.order)
         self.logs = logs if wanted.is_open else list(_logs_in(wanted, logs))
         self.size = sum(log.size for log in self.logs)
 
     @property
     def most_workers(self) -> int:
-        """More are not worth their start: a log that cannot be cut goes to one, and a little is soon done."""
+        """More do not pay off: a log that cannot be cut goes to one, and little data is done quickly."""
         parts = sum(1 + log.size // SPLIT_SIZE if log.can_be_cut else 1 for log in self.logs)
         return min(parts, self.size // WORTH_A_WORKER)
 
     @property
     def is_nothing_there(self) -> bool:
-        """Whether a range was asked for in which there is nothing."""
+        """Whether a range was given, and there is nothing in it."""
         return not self.wanted.is_open and not self._total.stats.batches
 
     def group_count(self, by: By) -> int:
-        """How many groups there will be, the total aside."""
+        """Return the number of groups, without the total."""
         if by is By.FILE:
             return len(self.logs)
         return len({log.topic_name if by is By.TOPIC else log.order for log in self.logs})
@@ -158,7 +158,7 @@ class Statistics:
     def groups(
         self, request: StatsRequest, pool: Workers, advance: Callable[[int], None] = lambda size: None
     ) -> Iterator[StatsGroup]:
-        """The groups asked for, in order, and the total; the summary is complete when this ends."""
+        """Yield the requested groups in order, then the total; the summary is complete at the end."""
         results = self._counted(survey(self._tasks(request, pool, advance), pool, advance))
         total = self._total = StatsGroup(None, _empty(request))
         for _topic, of_topic in groupby(results, lambda found: found[0].topic_name):
@@ -187,11 +187,11 @@ class Statistics:
         yield total
 
     def _counts(self, stats: Stats) -> bool:
-        """Whether a log is told of: of a range, only if something in it is there, or damaged."""
+        """Return whether a log is reported: with a range, only if it has batches or damage in it."""
         return self.wanted.is_open or bool(stats.batches or stats.damages.classes)
 
     def so_far(self) -> StatsGroup:
-        """What everything comes to that was read before `groups` was interrupted."""
+        """Return the total of everything that was read before `groups` was interrupted."""
         if self._open is not None:
             _put(self._total, self._open.log, self._open.stats, files=self._open.files, partitions=1)
         return self._total
@@ -218,14 +218,14 @@ class Statistics:
             yield Task(number, job, self._splits(log, split_size, pool.count, start))
 
     def _start(self, log: CountedLog) -> int:
-        """The position from which on everything wanted is found, as far as indexes help."""
+        """Return a position before which nothing is wanted, as far as the indexes help."""
         if self.wanted.from_offset is None and self.wanted.from_ms is None:
             return 0
         try:
             with open_source(log.path, self.guest) as source:
                 return seek(source, log.path, self.wanted, self.guest)
         except (FileNotFoundError, KafkatoolError):
-            return 0  # who walks it meets the same, and tells it
+            return 0  # the walk meets the same error and reports it
 
     def _splits(self, log: CountedLog, split_size: int, jobs: int, start: int) -> tuple[Split, ...]:
         positions: Sequence[int] = ()
@@ -250,7 +250,7 @@ class Statistics:
             yield log, found
 
     def sample_of(self, group: StatsGroup) -> list[tuple[str, int, int]]:
-        """Path, position and size of the batches in the sample of a group."""
+        """Return path, position and size of the batches in the sample of a group."""
         group.stats.settle()
         rows = [] if not group.stats.sample.columns else group.stats.sample.columns[0].tolist()
         return [(self.logs[number].path, position, size) for number, position, size in rows]
@@ -276,7 +276,7 @@ def _put(
 
 
 def _logs_in(wanted: Range, logs: list[CountedLog]) -> Iterator[CountedLog]:
-    """Without those outside of the wanted offsets, by the names of the segments of each partition."""
+    """Yield the logs that may hold wanted offsets, by the names of each partition's segments."""
     for _order, of_partition in groupby(logs, lambda log: log.order):
         some = list(of_partition)
         bases = sorted(log.base_offset for log in some if log.base_offset is not None)
@@ -286,7 +286,7 @@ def _logs_in(wanted: Range, logs: list[CountedLog]) -> Iterator[CountedLog]:
 
 
 def _named_logs(partition: Partition) -> Iterator[CountedLog]:
-    """Files that were named themselves count whatever their state."""
+    """Yield the logs among files that were named themselves, in any state."""
     for segment in partition.segments:
         if segment.log is not None:
             yield _log(partition, segment)

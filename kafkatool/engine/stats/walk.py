@@ -1,10 +1,10 @@
-"""Walk a log and add up what its batches, and if asked their records, come to: the job of `stats`.
+"""Walk a log and sum up its batches, and on request its records: the job of `stats`.
 
-Whole good batches in order are the common case: their headers are put into a table by the kernel, and added
-up many at a time. At the first thing that is not plainly good the walk stops, and the rest of the log is
-walked by `scan`, which finds out what is wrong and goes on behind it. Damaged batches are left out.
+Whole good batches in order are the common case: the kernel puts their headers into a table, which is summed
+up in blocks. At the first thing that is not plainly good the walk stops, and `scan` walks the rest of the
+log, finds out what is wrong and continues after it. Damaged batches are left out.
 
-Of a range of offsets nothing behind its end is looked at.
+With a range of offsets nothing after its end is read.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _LAST_OFFSET = (1 << 63) - 1
 
 @dataclass(slots=True)
 class LogStats(WalkedStretch):
-    """What a stretch of one log comes to."""
+    """The statistics of a stretch of one log."""
 
     stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True, slots=True)
 class StatsJob(SegmentJob[LogStats]):
-    """How to add up one log. `seed` and `number` name its partition and itself in samples."""
+    """How to sum up one log. In samples, `seed` stands for its partition and `number` for the log."""
 
     now_ms: int
     deep: bool = False
@@ -100,10 +100,10 @@ class _StatsWalk:
             found.stop = max(found.stop, self.walk.end)
         self._add_up()
 
-    # --- what is plain ------------------------------------------------------------------------------------
+    # --- plainly good batches -----------------------------------------------------------------------------
 
     def _good_batches(self) -> bool:
-        """The common case; False at the first thing that is not plain."""
+        """Count the common case; return False at the first thing that is not plainly good."""
         found, walk = self.found, self.walk
         for window in walk.windows():
             end, count, _last = loops.good_run(window, 0, len(window), found.last_offset)
@@ -115,7 +115,7 @@ class _StatsWalk:
         return walk.position >= walk.end
 
     def _run(self, run: BatchRun) -> None:
-        """Good batches, as far as they begin before the end of the range."""
+        """Add good batches that begin before the end of the range."""
         window, at, end, shift = run.window, run.start, run.end, run.position - run.start
         while at < end and not self.found.is_behind:
             if self.rows == ROWS:
@@ -128,7 +128,7 @@ class _StatsWalk:
                 self._decode(window, begin, self.found.stop - shift, begin + shift)
 
     def _drop_beyond_the_range(self, row: int) -> None:
-        """Of the batches from this row on."""
+        """Drop batches from this row on that begin after the end of the range."""
         if self.choice is not None:
             kept = row + self.choice.before_the_end(self.table[_BASE_OFFSET, row : self.rows])
             self.found.is_behind = kept < self.rows
@@ -140,7 +140,7 @@ class _StatsWalk:
                 self._records(piece)
 
     def _remember(self, row: int) -> None:
-        """Where the walk is, behind the batches in the table from this row on."""
+        """Set the walk's place to the end of the last batch in the table; `row` is the first new one."""
         fields = [_POSITION, _BASE_OFFSET, _SIZE, _LAST_DELTA]
         position, base, size, delta = self.table[fields, self.rows - 1].tolist()
         found = self.found
@@ -157,7 +157,7 @@ class _StatsWalk:
         self.rows = 0
 
     def _row_at(self, position: int) -> int:
-        """The row of the table whose batch begins there."""
+        """Return the table row of the batch that begins at a position."""
         return int(np.searchsorted(self.table[_POSITION, : self.rows], position))
 
     # --- records ------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class _StatsWalk:
         deep.add(records, job.now_ms, job.seed)
 
     def _which(self, piece: RecordColumns) -> Mask | slice:
-        """The records of a piece that count."""
+        """Return which records of a piece count."""
         is_control = (piece.batches.attributes & CONTROL_MASK) != 0
         is_data = ~is_control[piece.batch] if is_control.any() else None
         if self.choice is None:
@@ -195,10 +195,10 @@ class _StatsWalk:
         return held if is_data is None else held & is_data
 
     def _inflated(self, deep: Deep, piece: RecordColumns) -> None:
-        """What the batches of a piece take, and would take if they were not compressed."""
+        """Add the stored and the decompressed size of the batches of a piece."""
         batches = piece.batches
         position = int(batches.position[-1])
-        # A batch whose records did not fit into one piece comes again in the next.
+        # A batch whose records do not fit into one piece appears again in the next.
         is_more = len(batches.position) == 1 and position == self.piece_of
         begin = self.piece_end if is_more else 0
         codecs = batches.attributes & CODEC_MASK
@@ -215,12 +215,12 @@ class _StatsWalk:
             deep.inflated[:, 0] += stored
             deep.inflated[:, 1] += headers if codecs[0] else stored
         if codecs[0]:
-            # Bodies lie one behind another: where the last batch of a codec ends, all of its batches end.
+            # Bodies are contiguous: the last batch of a codec ends where all of its batches end.
             last_of_each = np.flatnonzero(np.append(codecs[1:] != codecs[:-1], True))
             np.add.at(deep.inflated[:, 1], codecs[last_of_each], self._bodies(piece, last_of_each, begin))
 
     def _bodies(self, piece: RecordColumns, stops: Numbers, begin: int) -> Numbers:
-        """How many inflated bytes there are up to the end of each of these batches, from the one before."""
+        """Return the decompressed bytes up to the end of each of these batches, counted from the previous."""
         last_records = np.searchsorted(piece.batch, stops, side="right") - 1
         ends = [_end_of(piece, row) for row in last_records.tolist()]
         self.piece_end = ends[-1]
@@ -235,10 +235,10 @@ class _StatsWalk:
         damage = Damage(kind, position, position + header.size, expected, found, str(error), severity)
         self.stats.damages.add(damage)
 
-    # --- what is not plain --------------------------------------------------------------------------------
+    # --- everything that is not plainly good --------------------------------------------------------------
 
     def _odd_batches(self) -> None:
-        """The rest of the log, with whatever is wrong in it."""
+        """Walk the rest of the log, and count what is wrong in it."""
         found = self.found
         skip = found.first_offset is not None
         start = found.last_position if skip else found.start
@@ -253,7 +253,7 @@ class _StatsWalk:
         found.unreadable_blocks = self.walk.unreadable_blocks
 
     def _up_to_the_range(self, items: Iterator[SegmentItem]) -> Iterator[SegmentItem]:
-        """As far as the range that is wanted goes."""
+        """Yield items up to the end of the wanted range."""
         for item in items:
             if isinstance(item, Batch) and self.job.wanted.is_behind(item):
                 self.found.is_behind = True
@@ -262,7 +262,7 @@ class _StatsWalk:
             yield item
 
     def _one(self, batch: Batch) -> None:
-        """One good batch that is not among others: of an old format, or right behind damage."""
+        """Add a single good batch: of an old format, or right after damage."""
         header, data = batch.header, batch.data
         if isinstance(header, LegacyHeader):
             self._legacy(batch.position, header, data)
@@ -285,7 +285,7 @@ class _StatsWalk:
         self._remember(self.rows - 1)
 
     def _legacy(self, position: int, header: LegacyHeader, data: memoryview | None) -> None:
-        """A message of magic 0 or 1, or a wrapper of many, through the reference reader."""
+        """Add a message of magic 0 or 1, or a wrapper message, with the reference reader."""
         messages: list[LegacyMessage] = []
         try:
             if data is None:
@@ -351,7 +351,7 @@ def _too_large(size: int) -> TooLarge:
 
 
 def _end_of(piece: RecordColumns, row: int) -> int:
-    """Where a record ends: behind its headers, which have to be read if there are any."""
+    """Return where a record ends: after its headers, which have to be read if there are any."""
     if row < 0:
         return 0
     at, count = int(piece.headers_start[row]), int(piece.headers_count[row])

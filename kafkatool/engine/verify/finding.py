@@ -1,4 +1,4 @@
-"""A finding: damage with its place, what the cluster knows of other copies, and the next thing to do."""
+"""A finding: damage with its place, what the metadata knows about other replicas, and the next step."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _OF_INDEXES = (
     FindingClass.MISSING_FILE,
 )
 A_LOG = "a .log"
-"""What is expected where indexes stand without it: of all missing files the one that holds records."""
+"""What is expected if indexes exist without it: of all files that may be missing, the one with records."""
 THROWN_AWAY = "a broker throws it away and replays more of the log"
-"""What becomes of a snapshot that cannot be read; one that only contradicts the log is believed."""
+"""What happens to an unreadable snapshot; one that only contradicts the log is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, where, and what to do. Replicas are those of the newest metadata on the disk."""
+    """What is wrong, where, and what to do. Replicas are those of the newest metadata on disk."""
 
     file: str
     topic: str | None
@@ -53,7 +53,7 @@ class Finding:
     fix: str | None
     replicas: Replicas | None = None
     below_recovery_point: bool | None = None
-    """Whether a broker that starts now would not look there; None where that cannot be told."""
+    """Whether a broker that starts now would skip the segment; None if unknown."""
 
 
 @dataclass(slots=True)
@@ -64,16 +64,16 @@ class VerifySummary:
     segments: int = 0
     skipped_segments: int = 0
     rechecked_segments: int = 0
-    """Unchanged ones that were read again all the same."""
+    """Unchanged segments that were read again all the same."""
     deleted_partitions: int = 0
-    """Directories that wait to be deleted, and were left out."""
+    """Directories awaiting deletion, which were left out."""
     deleted_size: int = 0
     """Bytes of the logs in them."""
     side_files: int = 0
     """Files other than logs that were named themselves, and read."""
     size: int = 0
     total_size: int = 0
-    """Bytes of all logs, read or skipped or not in the sample."""
+    """Bytes of all logs: read, skipped, or outside the sample."""
     batches: int = 0
     records: int = 0
     findings: dict[Severity, int] = field(default_factory=lambda: dict.fromkeys(Severity, 0))
@@ -85,12 +85,12 @@ class VerifySummary:
 
     @property
     def is_empty_sample(self) -> bool:
-        """Whether there is something to check, and chance chose nothing of it."""
+        """Whether there is data to check, but the sample is empty."""
         return self.sample is not None and not self.size and self.total_size > 0
 
     @property
     def is_of_nothing(self) -> bool:
-        """Whether there was nothing to check, so that nothing can be said of it."""
+        """Whether there was nothing to check, so that no verdict is possible."""
         seen = self.batches or self.skipped_segments or self.side_files or self.failures
         return not seen and self.worst is None
 
@@ -107,9 +107,9 @@ def fix(
     node_id: int | None = None,
     bases: Sequence[int] = (),
 ) -> str | None:
-    """The command to run next, or what to do where another copy makes every command unnecessary.
+    """Return the command to run next, or how to fetch the partition from a better replica.
 
-    `bases` is where the segments of the partition begin.
+    `bases` are the base offsets of the partition's segments.
     """
     if damage.severity is Severity.NOTE:
         return None
@@ -119,7 +119,7 @@ def fix(
             return better
         if damage.is_mendable:
             return Advice.RECOVER_MENDING(where=directory)
-        if damage.kind is FindingClass.BAD_MAGIC:  # a recovery keeps the batch
+        if damage.kind is FindingClass.BAD_MAGIC:  # recovery keeps the batch
             return Advice.SHOW_RECORDS(file=file)
         if damage.severity is Severity.LOSS and damage.next_good_offset is not None:
             return Advice.RECOVER_KEEPING(where=directory)
@@ -127,7 +127,7 @@ def fix(
     if damage.kind is FindingClass.BAD_SNAPSHOT:
         return _mend_snapshot(damage, directory, file, bases)
     if damage.kind in _OF_INDEXES:
-        # Leader epochs are no index, and what a cleaner left is not yet one: both are a start's business.
+        # Leader epochs are no index, and a cleaner's leftover is not one yet: a start handles both.
         name, state = split_state(os.path.basename(file))
         is_for_a_start = name == LEADER_EPOCHS.name or state is not FileState.LIVE
         return (Advice.RECOVER if is_for_a_start else Advice.REBUILD_INDEX)(where=directory)
@@ -136,7 +136,7 @@ def fix(
 
 def _mend_snapshot(damage: Damage, directory: str, file: str, bases: Sequence[int]) -> str:
     if bases and base_offset(os.path.basename(file)) not in bases[1:]:
-        # It is none that a segment begins with, or what it was made from is not in the log any more.
+        # No segment begins at its offset, or the data that it was made from is no longer in the log.
         return Advice.RECOVER(where=directory)
     if THROWN_AWAY in damage.message:
         return Advice.REBUILD_INDEX(where=directory)
@@ -144,7 +144,7 @@ def _mend_snapshot(damage: Damage, directory: str, file: str, bases: Sequence[in
 
 
 def fetch_again(directory: str, replicas: Replicas, node_id: int) -> str | None:
-    """How to get the partition from another node that has every committed record; None if none has."""
+    """Return how to fetch the partition from a node that has every committed record; None if none has."""
     if not replicas.others_in_sync(node_id) and not replicas.others_eligible(node_id):
         return None
     return Advice.SET_ASIDE(where=directory)

@@ -1,8 +1,8 @@
-"""Find what contradicts itself in `.index` and `.timeindex`, or the size of the log.
+"""Find contradictions within `.index` and `.timeindex` files, or with the size of the log.
 
-Only what a broker relies on is asked for: entries that increase, lead to a batch, and let no search start too
-late. Entries for groups of batches, indexes of cleaned segments, and preallocated zeros behind the entries of
-the segment that is written to are all as they should be.
+Only what a broker relies on is required: entries increase, point to a batch, and let no search start too
+late. Entries for groups of batches, indexes of compacted segments, and preallocated zeros after the entries
+of the active segment are all valid.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kafkatool.format import offset_index, time_index
 
 
 def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: bool) -> Iterator[Damage]:
-    """What is wrong with an `.index` of this size by itself and beside a log of that size.
+    """Yield what is wrong with an `.index` of `size` bytes, by itself and for a log of `log_size` bytes.
 
-    `data` is the whole of it, or as much as its log can have entries for.
+    `data` is the whole index, or as much as its log can have entries for.
     """
     index = OffsetIndex.whole(without_zeros(data, offset_index.ENTRY_SIZE), 0)
     offsets, positions = index.offsets, index.positions
@@ -41,7 +41,7 @@ def offset_index_problems(data: bytes, size: int, log_size: int, *, is_active: b
 
 
 def time_index_problems(data: bytes, size: int, *, is_active: bool) -> Iterator[Damage]:
-    """What is wrong with a `.timeindex` of this size by itself; `data` as for the offset index."""
+    """Yield what is wrong with a `.timeindex` of `size` bytes by itself; `data` as for the offset index."""
     index = TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), 0)
     times, offsets, sound = index.times, index.offsets, index.sound_count()
     if len(data) % time_index.ENTRY_SIZE:
@@ -55,11 +55,11 @@ def time_index_problems(data: bytes, size: int, *, is_active: bool) -> Iterator[
 def closing_time_problem(
     data: bytes, base: int, max_timestamp: int, max_filled: int, last_offset: int
 ) -> Damage | None:
-    """A closed segment's last entry has to hold its greatest time: retention goes by it."""
+    """Check that a closed segment's last entry holds its greatest time, which retention uses."""
     index = TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), 0)
     times, offsets, sound = index.times, index.offsets, index.sound_count()
     if sound < len(times) or max_filled < 0:
-        return None  # told already, or there are no times
+        return None  # already reported, or there are no times
     last = times[-1] if times else None
     if last is not None and base + offsets[-1] > last_offset:
         message = "its last entry leads behind the end of the log"
@@ -88,7 +88,7 @@ def closing_time_problem(
 
 
 def only_wrong_from(data: bytes, damages: Iterable[Damage]) -> int:
-    """The byte of an index from which on no entry is right, up to the zeros at its end."""
+    """Return the byte from which every entry of an index is wrong, up to the zeros at its end."""
     start = len(data.rstrip(b"\0"))
     for damage in sorted(damages, key=lambda one: one.end_position, reverse=True):
         if damage.end_position >= start:

@@ -1,4 +1,4 @@
-"""What a broker resolves when it starts: files that were left behind, and partitions that are nobody's."""
+"""Find what a broker resolves when it starts: leftover files, and partitions of unknown topics."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kafkatool.format import kinds
 
 
 def excused(place: CheckedPlace, damage: Damage, why: str) -> Damage:
-    """A note instead, where a running broker is about to change it."""
+    """Return the damage, as a note if a running broker is about to change the file."""
     if not place.is_live:
         return damage
     return replace(damage, severity=Severity.NOTE, message=f"{damage.message}; {why}")
 
 
 def topic_id_problems(place: CheckedPlace) -> Iterator[DirProblem]:
-    """A partition of a topic that the cluster does not know."""
+    """Check whether the cluster knows the partition's topic id."""
     partition, view = place.partition, place.view
     if view is None or not (view.is_known and view.is_complete) or place.key is None:
         return
@@ -42,7 +42,7 @@ def topic_id_problems(place: CheckedPlace) -> Iterator[DirProblem]:
 
 
 def leftover_problems(place: CheckedPlace) -> Iterator[DirProblem]:
-    """Files that a broker resolves at its next start."""
+    """Yield files that a broker resolves at its next start."""
     for segment in place.partition.segments:
         if segment.state is SegmentState.ORPHAN:
             message = "indexes without their log: the log is lost, or was being deleted"

@@ -1,4 +1,4 @@
-"""A log directory's own files: its owner, its checkpoints, and what should not be there at all."""
+"""Check a log directory's own files: its owner, its checkpoints, and files that should not be there."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NO_START = "a broker does not start with it"
 
 
 class DirProblem(NamedTuple):
-    """Something wrong with a file or directory that belongs to no partition."""
+    """Damage to a file or directory, with its path."""
 
     path: str
     damage: Damage
 
 
 def dir_problems(log_dir: LogDir, guest: Guest) -> Iterator[DirProblem]:
-    """What is wrong at the top of one log directory."""
+    """Yield what is wrong at the top of one log directory."""
     for path in log_dir.unknown_directories:
         message = "not Kafka's: a broker does not start with this directory here"
         yield DirProblem(
@@ -46,14 +46,14 @@ def dir_problems(log_dir: LogDir, guest: Guest) -> Iterator[DirProblem]:
             damage = file_problem(entry, guest)
             if damage is not None:
                 yield DirProblem(entry.path, damage)
-    # What cannot be read at all was found among the files; what is missing, or bare, is left.
+    # An unreadable owner file was reported above; this finds a missing or incomplete one.
     owner = owner_file_problem(log_dir, guest, is_kraft=holds_metadata(log_dir))
     if owner is not None and owner.effect is Effect.REFUSE:
         yield _of_owner(owner, FindingClass.BAD_METADATA, "an owner", "none")
 
 
 def between_dirs(log_dirs: list[LogDir]) -> Iterator[DirProblem]:
-    """What log directories of one broker may not have: two owners, or one partition twice."""
+    """Yield what log directories of one broker must not have: two owners, or the same partition twice."""
     owners = [(log_dir, log_dir.meta) for log_dir in log_dirs if log_dir.meta is not None]
     for log_dir, meta in owners[1:]:
         first = owners[0][1]
@@ -75,7 +75,7 @@ def _of_owner(problem: OwnerProblem, kind: FindingClass, expected: str, found: s
 
 
 def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
-    """Why a broker could not read a small file, or None; raises KafkatoolError where we cannot."""
+    """Return why a broker could not read a small file, or None. Raises KafkatoolError if we cannot."""
     assert entry.kind.read is not None
     try:
         data = read_small_file(entry.path, guest)
@@ -92,7 +92,7 @@ def file_problem(entry: FileEntry, guest: Guest) -> Damage | None:
 
 
 def _judged(kind: kinds.FileKind, data: bytes) -> tuple[FindingClass, Severity, str]:
-    """What becomes of a start with such a file, of which it is known that it is malformed."""
+    """Return the finding class, severity and effect on a start of a malformed file."""
     if kind in CHECKPOINTS:
         consequence = consequence_of(kind, data)
         severity = Severity.DEGRADED if consequence.effect is Effect.NOTE else Severity.NO_START
@@ -104,7 +104,7 @@ def _judged(kind: kinds.FileKind, data: bytes) -> tuple[FindingClass, Severity, 
 def read_checkpoint(
     files: Iterable[FileEntry], kind: kinds.FileKind, guest: Guest
 ) -> dict[TopicPartition, int]:
-    """One of the offset checkpoints; empty where it is missing or damaged, which is told elsewhere."""
+    """Read an offset checkpoint; empty if it is missing or damaged, which is reported elsewhere."""
     for entry in files:
         if entry.kind is kind and entry.state is FileState.LIVE:
             try:
@@ -118,7 +118,7 @@ def read_checkpoint(
 def checkpoint_problems(
     place: TopicPartition, log_dir: LogDir, cleaner: dict[TopicPartition, int], log_end: int
 ) -> Iterator[DirProblem]:
-    """Checkpoints that are ahead of a partition's log, which ends at `log_end`."""
+    """Yield checkpoints that are ahead of a partition's log, which ends at `log_end`."""
 
     def ahead(
         kind: kinds.FileKind, offset: int | None, message: str, severity: Severity

@@ -1,4 +1,4 @@
-"""What is known of a stretch of a log when it has been walked, and of two stretches together."""
+"""Facts about a stretch of a log after its walk, and how to join those of two stretches."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kafkatool.engine.verify.producers import Aborted, Trail, join_aborted, join
 
 @dataclass(slots=True)
 class LogFacts(WalkedStretch):
-    """What a stretch of one log holds; two of them that touch can be merged."""
+    """Facts about a stretch of one log; those of two adjacent stretches can be joined."""
 
     previous_offset: int = -1
-    """The last offset of the batch before the last: which of two is wrong shows only when a third comes."""
+    """The last offset of the second-to-last batch: which of two batches is wrong takes a third to decide."""
     batches: int = 0
     records: int = 0
     max_timestamp: int = -1
     max_filled_timestamp: int = -1
-    """The same without batches that cleaning emptied, whose header keeps a time that no record has."""
+    """The same without batches that compaction emptied, whose header keeps a time that no record has."""
     epochs: list[list[int]] = field(default_factory=list)
-    """[epoch, first offset, base offset of the last batch, position] of neighbouring batches of one epoch."""
+    """[epoch, first offset, base offset of the last batch, position] per run of batches of one epoch."""
     producers: dict[int, Trail] = field(default_factory=dict)
     aborted: list[Aborted] = field(default_factory=list)
     holes: int = 0
@@ -36,16 +36,16 @@ class LogFacts(WalkedStretch):
     times_to: int = 0
     first_time_ms: int | None = None
     observers: tuple[Any, ...] = ()
-    """Those of the job, with what they saw."""
+    """The job's observers, with what they saw."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether offsets run on without a hole and every batch has all its records: never cleaned."""
+        """Whether offsets have no holes and every batch has all its records: never compacted."""
         return self.holes == 0 and self.thinned == 0
 
 
 def join_facts(a: LogFacts, b: LogFacts) -> LogFacts:
-    """The facts of two stretches of which the second begins where the first ends."""
+    """Join the facts of two stretches; the second begins where the first ends."""
     for observer, behind in zip(a.observers, b.observers, strict=True):
         observer.merge(behind)
     if not b.batches:

@@ -1,4 +1,4 @@
-"""One partition, when all its logs have been walked: what its files say of each other."""
+"""Check the files of one partition against each other, after all its logs have been walked."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from kafkatool.format.names import FileState
 def partition_findings(
     place: CheckedPlace, logs: dict[int, LogFacts], sampled: dict[int, list[LogFacts]], guest: Guest
 ) -> Iterator[tuple[int | None, Finding]]:
-    """Everything that is wrong with a partition, with the number of the log that it concerns, if one.
+    """Yield everything that is wrong with a partition, each with the number of the log concerned, if any.
 
-    `logs` are the facts of whole logs by number; `sampled` those of parts, where only parts were read.
+    `logs` has the facts of whole logs by number; `sampled` those of parts, if only parts were read.
     """
     judge = _PartitionJudge(place, logs, guest)
     if place.is_live:
-        # A broker that cleans or deletes takes files away under us: what was read of two is no contradiction.
+        # A broker may clean or delete files while we read: differences between versions are no contradiction.
         for at, segment in enumerate(place.logs):
             if was_replaced(segment):
                 judge.leave_out(at)
@@ -77,7 +77,7 @@ class _PartitionJudge:
         self.live = [at for at, segment in enumerate(place.logs) if segment.is_live]
 
     def leave_out(self, at: int) -> None:
-        """A segment that was replaced or deleted meanwhile; the log around it cannot be judged as a whole."""
+        """Leave out a segment that was replaced or deleted meanwhile: the whole log cannot be judged then."""
         log = self.place.logs[at].log
         assert log is not None
         self.replaced.append(log.path)
@@ -121,10 +121,10 @@ class _PartitionJudge:
                     yield self._finding(at, self._sibling(at, kind), damage)
 
     def _bounded(self, at: int, facts: LogFacts, damage: Damage) -> Damage:
-        """The same damage, with the offsets at stake as far as what lies around it tells them.
+        """Return the damage with the range of affected offsets, as far as its surroundings show it.
 
-        Before the first good batch of a log they begin with its name, behind the last one they end where
-        the next segment begins.
+        Before the first good batch of a log the range starts at the log's base offset; after the last one it
+        ends where the next segment begins.
         """
         first, last, following = damage.first_offset, damage.last_offset, damage.next_good_offset
         is_known = first is not None and last is not None
@@ -141,7 +141,7 @@ class _PartitionJudge:
         return replace(damage, first_offset=first, last_offset=last, next_good_offset=following)
 
     def _lowest(self, at: int) -> int:
-        """The first offset that a log may hold."""
+        """Return the first offset that a log may hold."""
         base, number = self.place.logs[at].base_offset, self.live.index(at)
         before = self.logs.get(self.live[number - 1]) if number else None
         return max(base, before.last_offset + 1) if before is not None and before.batches else base
@@ -159,10 +159,10 @@ class _PartitionJudge:
         return sibling_file(segment.log.path, f".{kind.name}") or segment.log.path
 
     def _judged(self, damages: list[Damage], kind: kinds.FileKind, segment: Segment) -> Iterator[Damage]:
-        """Judge what is wrong with an index of the active segment by what the next start does with it.
+        """Judge damage to an index of the active segment by what the next start does with the index.
 
-        A follower that truncates its log leaves the old entries in the file, behind those that count, and
-        only a clean shutdown takes them away. After any other a broker makes the index anew.
+        A follower that truncates its log leaves the old entries in the file, after the valid ones, and only a
+        clean shutdown removes them. After an unclean one a broker rebuilds the index.
         """
         is_active = segment.state is SegmentState.ACTIVE and self.place.log_dir is not None
         is_unclean = is_active and not self.place.was_shut_down_cleanly
@@ -178,7 +178,7 @@ class _PartitionJudge:
                 yield self._severe(damage, kind) if lies and is_active else damage
 
     def _severe(self, damage: Damage, kind: kinds.FileKind) -> Damage:
-        """After a clean shutdown a broker finds the end of the log by the index, and does not forgive it."""
+        """Return index damage with its severity at a start: after a clean shutdown the index is trusted."""
         if kind is kinds.OFFSET_INDEX:
             if self.place.was_shut_down_cleanly:
                 message = (
@@ -230,7 +230,7 @@ class _PartitionJudge:
         if self.place.is_partial or segment.log is None or segment.log.size == 0 or not segment.is_live:
             return
         if segment.file(kind) is not None:
-            return  # it is there, and gone since or not readable
+            return  # it was listed, but is gone since or unreadable
         message = f"there is no .{kind.name} for this log: {effect}"
         damage = state_damage(FindingClass.MISSING_FILE, message, f"an .{kind.name}", "none")
         yield excused(self.place, damage, "a running broker makes it when it needs it")
@@ -240,12 +240,12 @@ class _PartitionJudge:
         entry = segment.file(kind)
         path = None if entry is None else entry.path
         if entry is None and self.place.is_partial:
-            # Only the log was named; what stands beside it was held against it all the same.
+            # Only the log was named; the files beside it were checked against it all the same.
             path = sibling_file(segment.log.path, f".{kind.name}")
         return None if path is None else self._content(path, min(MOST_READ, index_limit(segment.log.size)))
 
     def _size(self, segment: Segment, kind: kinds.FileKind, data: bytes) -> int:
-        """Of an index of which perhaps only the front was read."""
+        """Return the size of an index, of which perhaps only the front was read."""
         entry = segment.file(kind)
         return len(data) if entry is None else max(entry.size, len(data))
 
@@ -253,7 +253,7 @@ class _PartitionJudge:
         return None if entry is None else self._content(entry.path, _LARGEST_SMALL_FILE)
 
     def _content(self, path: str, limit: int) -> bytes | None:
-        """A whole small file; None where it is gone or cannot be read, which is remembered."""
+        """Return up to `limit` bytes of a file; None if it is gone or unreadable, which is remembered."""
         with suppress(FileNotFoundError, KafkatoolError), open_source(path, self.guest) as source:
             data = source.read(0, without_hole(source, limit))
             if not source.unreadable:
@@ -292,7 +292,7 @@ class _PartitionJudge:
         yield from self._late_snapshots(log_end)
 
     def _neighbours(self) -> _Numbered:
-        """Segments that hold the same offsets, and offsets that no segment holds."""
+        """Yield overlaps and gaps between the offsets of neighbouring segments."""
         end: int | None = None
         for before, at in zip([None, *self.live], self.live, strict=False):
             segment, facts = self.place.logs[at], self.logs[at]
@@ -311,7 +311,7 @@ class _PartitionJudge:
             )
             damage = state_damage(FindingClass.OVERLAP, message, f"a base offset of {end} or above", base)
             return replace(damage, first_offset=base, last_offset=end - 1, next_good_offset=end)
-        if base == end or self.logs[before].damages:  # what is damaged may have been what is missing
+        if base == end or self.logs[before].damages:  # the damage may have held what is missing
             return None
         severity, why = Severity.NOTE, "normal in a compacted log"
         if not self._is_compacted():
@@ -322,7 +322,7 @@ class _PartitionJudge:
         return replace(damage, first_offset=end, last_offset=base - 1, next_good_offset=base)
 
     def _is_compacted(self) -> bool:
-        """Whether anything says that cleaning may have taken records out of this log."""
+        """Return whether anything shows that compaction may have removed records from this log."""
         policies = {} if self.place.view is None else self.place.view.policies
         topic = self.place.partition.topic or ""
         if "compact" in policies.get(topic, "") or self.place.key in self.place.cleaner:
@@ -331,7 +331,7 @@ class _PartitionJudge:
         return any(not f.is_whole or f.has_legacy for f in facts) or any(not f.batches for f in facts[:-1])
 
     def _producers(self) -> _Numbered:
-        """Replay the producers from segment to segment, and hold snapshots and aborts against it."""
+        """Replay the producers from segment to segment, and check snapshots and aborts against the replay."""
         snapshots = {e.offset: e for e in self._small(kinds.PRODUCER_SNAPSHOT)}
         trails: dict[int, Trail] | None = {}
         firsts = [self.logs[at].first_offset for at in self.live]
@@ -343,7 +343,7 @@ class _PartitionJudge:
             before = trails or {}
             yield from self._aborts(at, segment, facts, before, is_complete=trails is not None)
             is_whole = is_whole and facts.is_whole
-            # Behind damage nobody knows what the lost batches did.
+            # After damage, the effect of the lost batches is unknown.
             trails = None if trails is None or facts.damages else join_trails(trails, facts.producers)
             last = facts.last_offset + 1 if facts.batches else segment.base_offset
         yield from self._snapshot(snapshots.pop(last, None), trails, first, is_whole)
@@ -368,7 +368,7 @@ class _PartitionJudge:
         if data is not None:
             known = facts if is_complete else replace(facts, holes=1)
             if facts.damages or self.place.is_live:
-                # The marker may be in what cannot be read, or was not written when the log was.
+                # The marker may be in the unreadable part, or may have been written after the log was read.
                 known = replace(facts, holes=1, last_offset=NOWHERE)
             for damage in txn_index_problems(data, segment.base_offset, known, aborted):
                 yield self._finding(at, path, damage)
@@ -424,7 +424,7 @@ class _PartitionJudge:
         ]
 
     def named_files(self) -> _Numbered:
-        """Small files that were named themselves, and indexes whose log is not there."""
+        """Check small files that were named themselves, and indexes without their log."""
         yield from self._indexes_alone()
         for entry in self.place.partition.other_files:
             if entry.kind.read is not None:
@@ -438,7 +438,7 @@ class _PartitionJudge:
                     )
 
     def _indexes_alone(self) -> _Numbered:
-        """Without its log only the order of an index's entries can be judged."""
+        """Check indexes without their log, of which only the order of entries can be judged."""
         for segment in self.place.partition.segments:
             for entry in () if segment.log is not None else segment.files:
                 data = self._read(entry) or b""
@@ -458,7 +458,7 @@ class _PartitionJudge:
                 damage = file_problem(entry, self.guest)
                 if damage is not None:
                     yield self._finding(None, entry.path, damage)
-        if not self.logs and not self.replaced:  # sampled: the epochs were not held against the log
+        if not self.logs and not self.replaced:  # sampled: the epochs were not checked against the log
             for entry in self._small(kinds.LEADER_EPOCHS):
                 for damage in epoch_file_problems(self._read(entry) or b"", []):
                     yield self._finding(None, entry.path, damage)
@@ -467,5 +467,5 @@ class _PartitionJudge:
 
 
 def _has_bad_offset(facts: LogFacts) -> bool:
-    """An index that contradicts a wrong offset is not to blame for it."""
+    """Return whether the log has a wrong offset: then the index is not to blame for a contradiction."""
     return any(damage.kind is FindingClass.BAD_OFFSET for damage in facts.damages)

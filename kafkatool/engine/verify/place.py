@@ -1,4 +1,4 @@
-"""Where a check takes place: a partition directory, and what is known about it from elsewhere."""
+"""A partition directory to check, and what is known about it from other sources."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _SNAPSHOTS = (kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 
 @dataclass(slots=True)
 class CheckedPlace:
-    """A partition directory and what is known about it from elsewhere."""
+    """A partition directory and what is known about it from other sources."""
 
     partition: Partition
     log_dir: LogDir | None = None
     view: ClusterView | None = None
     cleaner: dict[TopicPartition, int] = field(default_factory=dict)
     is_live: bool = False
-    """Whether a broker is running on it."""
+    """Whether a broker is using it."""
     is_partial: bool = False
-    """Whether only some of its files were named, so that missing ones mean nothing."""
+    """Whether only some of its files were named, so that absent files are no finding."""
     logs: list[Segment] = field(init=False)
     bases: list[int] = field(init=False)
-    """Base offsets of the live segments, in order: asked for with every finding."""
+    """Base offsets of the live segments, in order: used by every finding."""
     faulty: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bases = [segment.base_offset for segment in self.partition.live_segments]
-        states = SegmentState if self.is_partial else _WALKED  # what is named is read, whatever its state
+        states = SegmentState if self.is_partial else _WALKED  # named files are read in any state
         self.logs = [s for s in self.partition.segments if s.log is not None and s.state in states]
         live = [at for at, segment in enumerate(self.logs) if segment.is_live]
         if live and self.partition.state is PartitionState.DELETED:
-            # It was written to until its directory was renamed: its indexes end with preallocated zeros.
+            # Active until its directory was renamed: its indexes end with preallocated zeros.
             self.logs[live[-1]] = replace(self.logs[live[-1]], state=SegmentState.ACTIVE)
         self.logs += [
             Segment(entry.offset or 0, SegmentState.METADATA_SNAPSHOT, (replace(entry, kind=kinds.LOG),))
@@ -60,7 +60,7 @@ class CheckedPlace:
 
     @property
     def side_files(self) -> list[FileEntry]:
-        """All but logs."""
+        """All files but logs."""
         return [
             entry
             for entry in self.partition.files
@@ -69,7 +69,7 @@ class CheckedPlace:
 
     @property
     def key(self) -> TopicPartition | None:
-        """What the checkpoints call it; None for directories that they do not speak of."""
+        """The partition's name in the checkpoints; None for directories that these do not list."""
         partition = self.partition
         if partition.state is not PartitionState.ACTIVE or partition.topic is None:
             return None
@@ -80,7 +80,7 @@ class CheckedPlace:
         return self.log_dir is not None and self.log_dir.was_shut_down_cleanly
 
     def is_skipped_at_start(self, segment: Segment) -> bool | None:
-        """Whether a broker that starts now would not scan this segment."""
+        """Return whether a broker that starts now would skip the scan of this segment; None if unknown."""
         if self.log_dir is None or self.key is None:
             return None
         if self.was_shut_down_cleanly:
@@ -93,7 +93,7 @@ class CheckedPlace:
 def place_finding(
     place: CheckedPlace | None, file: str, damage: Damage, segment: Segment | None = None
 ) -> Finding:
-    """A finding with everything that is known about its place."""
+    """Return a finding with everything that is known about its place."""
     if place is None:
         return Finding(file, None, None, damage, fix(damage, os.path.dirname(file), file))
     partition = place.partition
@@ -117,7 +117,7 @@ def place_finding(
 
 
 def was_replaced(segment: Segment) -> bool:
-    """Whether any file of a segment is not the one that was listed."""
+    """Return whether any file of a segment is no longer the one that was listed."""
     for entry in segment.files:
         path = entry.path
         try:

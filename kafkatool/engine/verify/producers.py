@@ -1,7 +1,7 @@
-"""What a stretch of a log does to the state of its producers, in a form that two stretches can be joined.
+"""How a stretch of a log changes the state of its producers, in a form that lets two stretches be joined.
 
-A broker replays batches into one entry a producer. A stretch in the middle of a log does not know the entry
-it starts from, so it keeps what it changes: joined to the stretch before, that is the same as one replay.
+A broker replays batches into one entry per producer. A stretch in the middle of a log does not know the entry
+it starts from, so it records the changes: joining these to the stretch before equals one replay.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class LastBatch(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """The first offset of a transaction's data, and whether any of its records are still there."""
+    """The first offset of a transaction's data, and whether any of its records still exist."""
 
     first_offset: int
     has_records: bool
 
 
 class Aborted(NamedTuple):
-    """An abort marker, and the transaction that it ends; None where its data lies before what was seen."""
+    """An abort marker and the transaction that it ends (None: its data is before the stretch)."""
 
     marker_offset: int
     producer_id: int
     transaction: Transaction | None
     is_first: bool
-    """Whether no marker of the producer stands before it in the stretch: then its data may begin earlier."""
+    """Whether it is the producer's first marker in the stretch: its data may begin before the stretch."""
 
 
 @dataclass(slots=True)
 class Trail:
-    """One producer in one stretch."""
+    """The changes to one producer in one stretch."""
 
     first_epoch: int
     epoch: int
@@ -47,7 +47,7 @@ class Trail:
     timestamp_ms: int = -1
     coordinator_epoch: int | None = None
     opened: Transaction | None = None
-    """Open before the first marker of the stretch, as far as the stretch shows."""
+    """The transaction that the stretch's first marker ends, as far as the stretch shows it."""
     current: Transaction | None = None
 
     @property
@@ -64,7 +64,7 @@ class Trail:
         first_transactional: int,
         has_records: bool,
     ) -> None:
-        """Data batches of one epoch: the last of them, and the first that belongs to a transaction, or -1."""
+        """Add data batches of one epoch, given the last one and the first transactional offset, or -1."""
         self._take_epoch(epoch)
         self.last = LastBatch(last_sequence, last_offset, offset_delta)
         self.timestamp_ms = timestamp_ms
@@ -73,7 +73,7 @@ class Trail:
             self.current = Transaction(known.first_offset, known.has_records or has_records)
 
     def end(self, header: BatchHeader, coordinator_epoch: int) -> Transaction | None:
-        """A marker; returns the transaction that it ends, as far as it was seen."""
+        """Add a marker; return the transaction that it ends, as far as it was seen."""
         self._take_epoch(header.producer_epoch)
         ended = self.current
         if not self.has_marker:
@@ -85,11 +85,11 @@ class Trail:
 
     def _take_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
-            # The broker forgets the batches of the epoch before.
+            # The broker forgets the batches of the previous epoch.
             self.epoch, self.changed_epoch, self.last = epoch, True, None
 
     def state(self, producer_id: int) -> ProducerState:
-        """As a snapshot holds it, for a stretch that began at the start of the log."""
+        """Return the state as in a snapshot, for a stretch that began at the start of the log."""
         last = self.last or LastBatch(-1, -1, 0)
         coordinator = -1 if self.coordinator_epoch is None else self.coordinator_epoch
         first = -1 if self.current is None else self.current.first_offset
@@ -97,14 +97,14 @@ class Trail:
 
 
 def data_facts(header: BatchHeader) -> tuple[int, int, int, int, int, int, bool]:
-    """One data batch, as `Trail.append` takes it."""
+    """Return the arguments of `Trail.append` for one data batch."""
     last = header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
     first = header.base_offset if header.is_transactional else -1
     return header.producer_epoch, *last, first, header.is_transactional and header.records_count > 0
 
 
 def joined(a: Trail, b: Trail) -> Trail:
-    """The trail of a producer over two neighbouring stretches."""
+    """Return the trail of a producer over two adjacent stretches."""
     keeps_epoch = b.first_epoch == a.epoch and not b.changed_epoch
     current = b.current if b.has_marker else _both(a.current, b.current)
     opened = a.opened if a.has_marker or not b.has_marker else _both(a.current, b.opened)
@@ -120,7 +120,7 @@ def joined(a: Trail, b: Trail) -> Trail:
 
 
 def _both(a: Transaction | None, b: Transaction | None) -> Transaction | None:
-    """One transaction of which two stretches each saw a part."""
+    """Join the parts of one transaction that two stretches saw."""
     if a is None or b is None:
         return a or b
     return Transaction(a.first_offset, a.has_records or b.has_records)
@@ -134,7 +134,7 @@ def join_trails(a: dict[int, Trail], b: dict[int, Trail]) -> dict[int, Trail]:
 
 
 def join_aborted(a: dict[int, Trail], found: list[Aborted]) -> list[Aborted]:
-    """The aborts of a later stretch, with what the earlier one knows of their beginnings."""
+    """Return the aborts of a later stretch, completed with transaction starts from the earlier one."""
     return [_known_from(a.get(abort.producer_id), abort) for abort in found]
 
 

@@ -1,8 +1,8 @@
-"""Which segments are read again although nothing about them has changed.
+"""Choose unchanged segments to read again.
 
-Bit rot changes neither size nor time of a file, so what was found good once must not be believed for ever.
-Every run reads what was last read too long ago, and the oldest share of the rest: by runs of a day each,
-everything comes round before the limit, and no run has to read all of it at once.
+Bit rot changes neither size nor modification time of a file, so a good result must not be trusted for ever.
+Every run reads the segments that were last read too long ago, and the oldest share of the rest: with a run
+per day, every segment is read again before the limit, and no run has to read all of them at once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ DAY_MS = 86_400_000
 OLDER_THAN_MS = 30 * DAY_MS
 SHARE = 0.04
 YOUNG_MS = DAY_MS // 2
-"""What was read since is not read again for the share, however often somebody runs it."""
+"""A segment read more recently than this is not read again for the share, however frequent the runs."""
 
 
 class Verified(NamedTuple):
-    """A segment, the bytes of its log, and when these were last read; None where nobody wrote that down."""
+    """A segment, the size of its log, and when the log was last read (None: not recorded)."""
 
     key: Hashable
     size: int
@@ -28,19 +28,19 @@ class Verified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """When to read again what seems unchanged, by the clock of the caller."""
+    """When to read unchanged segments again, by the caller's clock."""
 
     now_ms: int
     older_than_ms: int | None = OLDER_THAN_MS
-    """None: whatever its age."""
+    """None: no segment is too old."""
     share: float = SHARE
-    """Of the bytes that are known, in each run; 0 for none."""
+    """Share of the known bytes to read in each run; 0: none."""
 
     def due(self, known: Iterable[Verified]) -> set[Hashable]:
-        """The keys of what is read again.
+        """Return the keys of the segments to read again.
 
-        Of unknown age is what an older release remembers, and what a wrong clock dated into the future: that
-        comes first in the share, but is not all read at once.
+        The age is unknown of segments recorded by an older release, or dated in the future by a wrong clock:
+        these come first in the share, but are not all read at once.
         """
         everything = list(known)
         ages = {one.key: self._age(one) for one in everything}

@@ -1,4 +1,4 @@
-"""What is inside a batch whose checksum matches: its records, and the end of a transaction."""
+"""Check the contents of a batch whose checksum matches: its records, or its transaction marker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkatool.format.record import read_body, read_records
 
 
 def read_marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | None:
-    """Of the end of a transaction: whether it was committed, and the coordinator's epoch."""
+    """Return whether a transaction marker is a commit, and the coordinator's epoch; None if unreadable."""
     from kafkatool.format.schema.control import END_OF_TRANSACTION, read_control_type, read_end_marker
     from kafkatool.format.schema.reading import Unreadable
 
@@ -27,7 +27,7 @@ def read_marker(header: BatchHeader, data: memoryview) -> tuple[bool, int] | Non
 
 
 def record_problem(header: Header, data: memoryview | None) -> Damage | None:
-    """What is wrong with the records of a batch whose checksum matches; its positions are still to be set."""
+    """Return what is wrong with the records of a batch whose checksum matches; the caller sets positions."""
     first = header.base_offset
     try:
         if data is None:
@@ -54,7 +54,7 @@ def record_problem(header: Header, data: memoryview | None) -> Damage | None:
 
 
 def _holds(header: BatchHeader, data: memoryview) -> bool:
-    """Whether all is well, found out in no time; what is wrong, if not, is for `_record_order` to tell."""
+    """Return whether the records are valid, by a fast check; `_record_order` finds out what is wrong."""
     try:
         return records_hold(data[:HEADER_SIZE], read_body(header, data, max_inflated=DEFAULT_MAX_BATCH_SIZE))
     except FormatError:
@@ -62,7 +62,7 @@ def _holds(header: BatchHeader, data: memoryview) -> bool:
 
 
 def _record_order(header: BatchHeader, data: memoryview) -> tuple[str, str, str] | None:
-    """Offsets must rise within the header's range, and no time may be above the header's greatest."""
+    """Check that offsets increase within the header's range, and that no time is above its greatest."""
     before = header.base_offset - 1
     for record in read_records(header, data):
         if not before < record.offset <= header.last_offset:

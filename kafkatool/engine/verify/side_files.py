@@ -1,7 +1,7 @@
-"""Producer snapshots, transaction indexes and leader epochs against what the log itself says.
+"""Check producer snapshots, transaction indexes and leader epochs against the log.
 
-The log may know less than the files beside it: data that retention or cleaning removed is still in a
-snapshot. It may also know more: producers expire. Only what neither explains is a finding.
+A snapshot may have more than the log, since it keeps the state of data that retention or compaction removed.
+It may also have less, since producers expire. Only a difference that neither explains is a finding.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def state_damage(
 def snapshot_problems(
     data: bytes, offset: int, trails: Mapping[int, Trail] | None, first_offset: int, is_whole: bool
 ) -> Iterator[Damage]:
-    """What is wrong with the snapshot of an offset.
+    """Yield what is wrong with the snapshot at an offset.
 
-    `trails` is the replay of the log up to there, from `first_offset` on, or None where it is not known;
-    `is_whole` says that nothing was cleaned out of what was replayed.
+    `trails` is the replay of the log from `first_offset` to `offset`, or None if unknown; `is_whole` means
+    that compaction removed nothing from the replayed part.
     """
     try:
         states = read_snapshot(data)
@@ -71,7 +71,7 @@ def snapshot_problems(
 
 
 def _missing_producers(known: set[int], trails: Mapping[int, Trail]) -> Iterator[Damage]:
-    """Producers may expire, but not in the middle of a transaction."""
+    """Yield missing producers with an open transaction: these do not expire."""
     for producer_id, trail in trails.items():
         if producer_id not in known and trail.current is not None and trail.current.has_records:
             message = f"producer {producer_id} has an open transaction and is not in the snapshot"
@@ -102,14 +102,14 @@ def _difference(
     state: ProducerState, replayed: ProducerState, trail: Trail, first_offset: int, is_whole: bool
 ) -> tuple[str, object, object] | None:
     if not is_whole and replayed.last_offset < state.last_offset:
-        return None  # its last batch was cleaned away
+        return None  # compaction removed its last batch
     excused = set()
     if not trail.has_marker or state.coordinator_epoch == -1:
         excused.add("coordinator_epoch")  # its marker is gone, or it expired and came back
     if state.current_txn_first_offset < first_offset and not trail.has_marker:
-        excused.add("current_txn_first_offset")  # it began in data that is gone
+        excused.add("current_txn_first_offset")  # it began in removed data
     if trail.last is None and not trail.changed_epoch:
-        # Only markers are left of it in the log.
+        # The log has only markers of this producer.
         excused |= {"last_sequence", "last_offset", "offset_delta"}
     if not is_whole:
         excused |= {"timestamp_ms", "coordinator_epoch", "current_txn_first_offset", "producer_epoch"}
@@ -127,7 +127,7 @@ def _difference(
 def txn_index_problems(
     data: bytes, base: int, facts: LogFacts, aborted: Iterable[Aborted]
 ) -> Iterator[Damage]:
-    """What is wrong with the `.txnindex` of one segment; `aborted` are the aborts whose marker is in it."""
+    """Yield what is wrong with the `.txnindex` of one segment; `aborted` are the segment's abort markers."""
     if len(data) % TXN_ENTRY_SIZE:
         at = len(data) // TXN_ENTRY_SIZE * TXN_ENTRY_SIZE
         message = "its last entry is cut short: a transaction that was aborted may be read as committed"
@@ -149,7 +149,7 @@ def txn_index_problems(
 
 
 def missing_aborts(entries: Iterable[AbortedTxn], aborted: Iterable[Aborted], size: int) -> Iterator[Damage]:
-    """Aborted transactions with records in the log that no entry tells of: readers would take them."""
+    """Yield aborted transactions with records in the log but no entry: readers would get the records."""
     listed = {(entry.producer_id, entry.last_offset) for entry in entries}
     for abort in aborted:
         if (abort.producer_id, abort.marker_offset) in listed or abort.transaction is None:
@@ -180,7 +180,7 @@ def _txn_problem(
     abort = markers.get((entry.producer_id, entry.last_offset))
     if abort is None:
         if not facts.is_whole:
-            return None  # the marker may have been cleaned away
+            return None  # compaction may have removed the marker
         return "no such marker in the log", f"an abort of producer {entry.producer_id}", entry.last_offset
     if abort.transaction is not None and entry.first_offset > abort.transaction.first_offset:
         return "it begins too late", abort.transaction.first_offset, entry.first_offset
@@ -195,7 +195,7 @@ def _txn_damage(message: str, expected: object, found: object, position: int, en
 
 
 def epoch_order_problems(epochs: Iterable[list[int]]) -> Iterator[Damage]:
-    """Batches whose leader epoch is below one before them; the field stands outside the checksum."""
+    """Yield batches whose leader epoch is below an earlier one; the checksum does not cover the field."""
     highest = -1
     for epoch, first, last, position in epochs:
         if 0 <= epoch < highest:
@@ -225,7 +225,7 @@ def _fields(damage: Damage) -> tuple[FindingClass, int, int, str, str, str, Seve
 
 
 def epoch_file_problems(data: bytes, epochs: list[list[int]]) -> Iterator[Damage]:
-    """What is wrong with a leader-epoch-checkpoint beside the epochs of the log's batches, in order."""
+    """Yield what is wrong with a leader-epoch-checkpoint, given the epochs of the log's batches in order."""
     try:
         entries = read_leader_epochs(data)
     except FormatError as error:

@@ -1,7 +1,7 @@
-"""What an earlier run has proven: closed segments that have not changed since need not be read every time.
+"""Results of earlier runs, so that unchanged closed segments need not be read every time.
 
-The file is JSON, replaced as a whole, so that an interrupted run leaves what it had done. Only segments in
-which nothing was wrong are remembered: what is wrong is told anew every night.
+The file is JSON and replaced as a whole, so an interrupted run keeps the work done so far. Only segments
+without findings are remembered: problems are reported again by every run.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Scrub:
     """The state of a nightly check, in one file. Several runs may share it, even at the same time."""
 
     def __init__(self, path: str, recheck: Recheck, *, deep: bool, files: Files | None = None) -> None:
-        """Read what is there; raises KafkatoolError for what is no such file, or cannot be written."""
+        """Read the file, if any. Raises KafkatoolError if it is not a state file, or cannot be written."""
         self.path = os.path.realpath(path)
         self.notes: list[str] = []
         self.failure: str | None = None
-        """Why the file could not be written, the last time."""
+        """Why the last write of the file failed; None: it did not."""
         self._files = files or Disk()
         self._deep = deep
         self.rechecked = 0
-        """How many segments were due to be read again, and seem unchanged."""
+        """Number of seemingly unchanged segments that were due to be read again."""
         self._recheck = recheck
         self._due: set[Hashable] = set()
         self._version_read = _version(self.path)
@@ -63,7 +63,7 @@ class Scrub:
         self._prove_writable()
 
     def choose(self, segments: Iterable[Segment]) -> None:
-        """Choose, of all the segments of a run, those that are read again though nothing has changed."""
+        """Choose unchanged segments to read again, among all segments of a run."""
         logs = [segment.log for segment in segments if segment.log is not None]
         self._due = self._recheck.due(
             Verified(os.path.abspath(log.path), log.size, self.verified_at_ms(log.path))
@@ -72,13 +72,13 @@ class Scrub:
         )
 
     def verified_at_ms(self, path: str) -> int | None:
-        """When a log was last read and found good; None where that is not known."""
+        """Return when a log was last read and found good; None if unknown."""
         kept = self._segments.get(os.path.abspath(path))
         found = kept.get("verified_at_ms") if isinstance(kept, dict) else None
         return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     def recall(self, segment: Segment) -> LogFacts | None:
-        """The facts of a segment that is as it was when it was last found good, unless it is due again."""
+        """Return the facts of a segment that is unchanged since it was found good, unless it is due again."""
         log = segment.log
         if log is None:
             return None
@@ -92,14 +92,14 @@ class Scrub:
             return None
         facts = kept.get("facts")
         if not isinstance(facts, dict) or kept.get("check") != _check(facts):
-            return None  # somebody else's hand, or a bad disk
+            return None  # edited by hand, or a bad disk
         if key in self._due:
             self.rechecked += 1
             return None
         return facts_of_row(facts)
 
     def remember(self, segment: Segment, facts: LogFacts) -> None:
-        """Keep what was found of a closed segment in which nothing is wrong."""
+        """Keep the facts of a closed segment without damage."""
         log = segment.log
         if log is None or len(facts.producers) > _MOST_PRODUCERS or len(facts.aborted) > _MOST_PRODUCERS:
             return
@@ -126,7 +126,7 @@ class Scrub:
             self._segments.pop(key, None)
 
     def save(self, *, is_complete: bool = False) -> None:
-        """Replace the file; after a complete run without the segments that are gone. Never raises."""
+        """Replace the file; after a complete run, drop segments that no longer exist. Never raises."""
         began = time.monotonic()
         try:
             self._take_over_what_others_found()
@@ -141,12 +141,12 @@ class Scrub:
         except (OSError, KafkatoolError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self.failure = f"{self.path}: the state could not be saved: {reason}"
-        # A large state is saved less often, so that most of the time goes into the check.
+        # Save a large state less often, so that most of the time is spent on the check.
         took = time.monotonic() - began
         self._save_at = time.monotonic() + max(SAVE_EVERY, 20 * took)
 
     def _take_over_what_others_found(self) -> None:
-        """Another run may have replaced the file meanwhile; what this run has not touched is its word."""
+        """If another run has replaced the file, use its rows for segments that this run has not touched."""
         if _version(self.path) == self._version_read:
             return
         for key, row in self._load().items():
@@ -167,7 +167,7 @@ class Scrub:
         return Replacement(self._files, self.path, mode=0o600)
 
     def _prove_writable(self) -> None:
-        """Raise KafkatoolError now rather than after hours of work."""
+        """Raise KafkatoolError now, not after hours of work, if the file cannot be written."""
         path = self.path
         try:
             if os.path.lexists(path) and not os.path.isfile(path):
@@ -178,7 +178,7 @@ class Scrub:
             raise KafkatoolError(f"{path}: the state cannot be saved there: {error.strerror}") from None
 
     def _load(self) -> dict[str, Any]:
-        """The segments in the file. One of ours that is damaged is as good as none, and said so."""
+        """Return the segments in the file: none, with a note, if a state file is damaged."""
         try:
             with open(self.path, "rb") as file:
                 raw = file.read()
@@ -201,7 +201,7 @@ class Scrub:
 
 
 def _version(path: str) -> tuple[int, int] | None:
-    """What changes whenever the file is replaced."""
+    """Return a value that changes whenever the file is replaced."""
     try:
         found = os.stat(path)
     except OSError:
@@ -210,7 +210,7 @@ def _version(path: str) -> tuple[int, int] | None:
 
 
 def lies_in_a_log_dir(path: str) -> bool:
-    """Whether a file of that name would stand among a broker's own."""
+    """Return whether the path is in a log directory, or in one of its partitions."""
     directory = os.path.dirname(os.path.abspath(path))
     if _holds(directory, *_OF_LOG_DIRS) or _holds(os.path.dirname(directory), *_OF_LOG_DIRS):
         return True
@@ -229,14 +229,14 @@ def _holds(directory: str, *wanted: kinds.FileKind) -> bool:
 
 
 def _identity(segment: Segment) -> list[list[Any]]:
-    """Name, inode, size and time of every file of the segment."""
+    """Return the name, inode, size and modification time of every file of the segment."""
     return [
         [f.name, f.identity[1], f.size, f.modified_ms] for f in sorted(segment.files, key=lambda f: f.name)
     ]
 
 
 def tail_checksum(log: FileEntry) -> int | None:
-    """A checksum of the last bytes; None where they cannot be read."""
+    """Return a checksum of the last bytes; None if they cannot be read."""
     try:
         with open_source(log.path, Guest(cache_keep=True)) as source:
             return int(crc32c(source.read(max(0, log.size - TAIL), TAIL)))
@@ -249,7 +249,7 @@ def _check(row: dict[str, Any]) -> int:
 
 
 def facts_row(facts: LogFacts) -> dict[str, Any]:
-    """All that is known of a log in which nothing is wrong, as JSON takes it."""
+    """Return the facts of a log without damage as JSON values."""
     row: dict[str, Any] = {name: getattr(facts, name) for name in _KEPT}
     row["producers"] = {
         str(producer_id): [getattr(trail, f.name) for f in fields(trail)]
@@ -260,7 +260,7 @@ def facts_row(facts: LogFacts) -> dict[str, Any]:
 
 
 def facts_of_row(row: dict[str, Any]) -> LogFacts:
-    """What `facts_row` wrote."""
+    """Return the facts from a row written by `facts_row`."""
     facts = LogFacts()
     for name in _KEPT:
         setattr(facts, name, row[name])

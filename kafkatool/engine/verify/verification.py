@@ -1,7 +1,7 @@
-"""Check every batch, and every promise that the files of a log directory make about each other.
+"""Check every batch, and the files of a log directory against each other.
 
-The logs are surveyed, on as many processes as there may be; what the files say of each other is judged when
-all the logs of a partition are known. Findings come partition by partition, in an order that never varies.
+The logs are surveyed on up to the given number of processes; the files are compared when all logs of a
+partition have been walked. Findings come partition by partition, in an order that never varies.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TOP = (
 )
 
 _Key = tuple[int, int]
-"""Number of the place, number of the segment in it."""
+"""Number of the place, and number of the segment in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +61,33 @@ class VerifyRequest:
     """Share of the data to read, or None for all of it."""
     guest: Guest = field(default_factory=Guest)
     split_size: int | None = None
-    """Bytes of a split; None: what suits the number of jobs and what is left to do."""
+    """Bytes per split; None: chosen by the number of jobs and the remaining bytes."""
     partitions_only: bool = False
-    """Whether what is at the top of log directories is left to others."""
+    """Whether to leave out the files at the top of log directories."""
 
 
 class VerifyPurpose(Protocol):
-    """What logs are verified for, if for more than to find what is wrong with them."""
+    """A further purpose of a verification, besides findings."""
 
     def observers(self, place: CheckedPlace, segment: Segment) -> tuple[Observer, ...]:
-        """Who sees the batches of a log besides."""
+        """Return the observers that also see the batches of a log."""
 
     def recall(self, segment: Segment) -> LogFacts | None:
-        """The facts of a segment that need not be read again."""
+        """Return the facts of a segment that need not be read again; None: read it."""
 
 
 class CheckedPartition(NamedTuple):
-    """A partition whose logs are read."""
+    """A partition whose logs have been read."""
 
     place: CheckedPlace
     facts: dict[int, list[LogFacts]]
-    """Of those of its logs that were read in this run, by number."""
+    """By log number, for the logs that were read in this run."""
     findings: Iterator[Finding]
-    """What is wrong, to be asked for once and before the next partition is."""
+    """What is wrong; to be consumed once, before the next partition is requested."""
 
 
 class Verification:
-    """One run: `findings` yields what is wrong, `summary` says what was done."""
+    """One run: `findings` yields what is wrong, `summary` shows what was done."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Verification:
         scrub: Scrub | None = None,
         purpose: VerifyPurpose | None = None,
     ) -> None:
-        """List what is there to check; raises KafkatoolError where a target cannot be listed."""
+        """List what there is to check. Raises KafkatoolError if a target cannot be listed."""
         self.summary = VerifySummary(sample=request.sample)
         self._request = request
         self._scrub = scrub
@@ -115,7 +115,7 @@ class Verification:
 
     @property
     def most_workers(self) -> int:
-        """More are not worth their start: a log without an index goes to one, and a little is soon done."""
+        """More do not pay off: a log without an index goes to one worker, and little data is done quickly."""
         parts = 0
         for segment in (segment for place in self.places for segment in place.logs):
             assert segment.log is not None
@@ -150,14 +150,14 @@ class Verification:
         tell_problems(problems, self.summary.notes, self.summary.failures)
 
     def _leave_out(self, partition: Partition) -> None:
-        """A directory that a broker is about to delete is checked only where it was named itself."""
+        """Count a directory that a broker is about to delete as left out, unless it was named itself."""
         named = (real_path(t.path) for t in self.selection.targets if isinstance(t, PartitionTarget))
         if real_path(partition.path) not in named:
             self.summary.deleted_partitions += 1
             self.summary.deleted_size += sum(s.log.size for s in partition.segments if s.log is not None)
 
     def _top_of(self, partition: Partition) -> LogDir | None:
-        """The small files at the top of the log directory that a partition lies in; None if it is none."""
+        """Return the log directory that holds a partition; None if the parent directory is not one."""
         try:
             found = self.selection.log_dir_of(partition.path)
         except KafkatoolError:
@@ -182,7 +182,7 @@ class Verification:
     def findings(
         self, pool: Workers, advance: Callable[[int], None] = lambda size: None
     ) -> Iterator[Finding]:
-        """Everything that is wrong, partition by partition; the summary is complete when this ends."""
+        """Yield everything that is wrong, partition by partition; the summary is complete at the end."""
         is_complete = False
         try:
             yield from self._all_findings(pool, advance)
@@ -202,7 +202,7 @@ class Verification:
             yield from checked.findings
 
     def partitions(self, pool: Workers, advance: Callable[[int], None]) -> Iterator[CheckedPartition]:
-        """Every partition, in order."""
+        """Yield every partition, in order."""
         results = survey(self._tasks(pool, advance), pool, advance)
         pending = next(results, None)
         for number, place in enumerate(self.places):
@@ -215,13 +215,13 @@ class Verification:
             yield CheckedPartition(place, facts, self.counted(self._judge(number, place, facts)))
 
     def counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
-        """The same findings; the summary knows of them."""
+        """Yield the same findings, and count them in the summary."""
         for finding in findings:
             self.summary.findings[finding.damage.severity] += 1
             yield finding
 
     def of_directories(self) -> Iterator[Finding]:
-        """What is wrong at the top of log directories, and between them."""
+        """Yield what is wrong at the top of log directories, and between them."""
         from kafkatool.engine.verify.log_dir import between_dirs, dir_problems
 
         problems = [
@@ -247,7 +247,7 @@ class Verification:
                 job = self._job(place, segment, guest)
                 for splits in self._splits(log.path, log.size, split_size, place, advance):
                     yield Task((number, at), job, splits)
-                    import kafkatool.engine.verify.partition  # noqa: F401  # now that others are at work
+                    import kafkatool.engine.verify.partition  # noqa: F401  # workers are busy now
 
     def _job(self, place: CheckedPlace, segment: Segment, guest: Guest) -> LogJob:
         return LogJob(
@@ -266,7 +266,7 @@ class Verification:
         return self._scrub.recall(segment)
 
     def _split_size(self, left: int, jobs: int) -> int:
-        """Bytes of a split of the next log; one process alone does a log in one go."""
+        """Return the bytes per split of the next log; a single process does a log in one go."""
         if self._request.sample is not None:
             return SAMPLE_SPLIT_SIZE
         if jobs == 1:
@@ -276,7 +276,7 @@ class Verification:
     def _splits(
         self, path: str, size: int, split_size: int, place: CheckedPlace, advance: Callable[[int], None]
     ) -> Iterator[tuple[Split, ...]]:
-        """The splits of one log: all of them as one task, or each that is in the sample by itself."""
+        """Yield the splits of one log: all as one task, or each split of the sample as its own task."""
         share = self._request.sample
         positions: Sequence[int] = ()
         if size > split_size:
@@ -292,7 +292,7 @@ class Verification:
             else:
                 advance(split.end - split.start)
 
-    # --- what it means ------------------------------------------------------------------------------------
+    # --- judging the facts --------------------------------------------------------------------------------
 
     def _judge(self, number: int, place: CheckedPlace, found: dict[int, list[LogFacts]]) -> Iterator[Finding]:
         from kafkatool.engine.verify.partition import partition_findings
@@ -337,7 +337,7 @@ class Verification:
             )
 
     def verified_logs(self) -> Iterator[tuple[Partition, Segment, int | None]]:
-        """Every log with the time at which all of it was last read and found good, if a state knows one."""
+        """Yield every log and the time at which all of it was last found good, if the state file has one."""
         for place in self.places:
             for segment in place.logs:
                 assert segment.log is not None
@@ -345,7 +345,7 @@ class Verification:
                 yield place.partition, segment, at_ms
 
     def _remember(self, number: int, place: CheckedPlace, at: int, facts: LogFacts) -> None:
-        """At once, so that an interrupted run does not lose it; forgotten again if a finding concerns it."""
+        """Remember a good segment at once, in case the run is interrupted; a later finding removes it."""
         if self._scrub is None or self._request.sample is not None:
             return
         segment = place.logs[at]

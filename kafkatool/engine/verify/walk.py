@@ -1,8 +1,8 @@
-"""Walk a log and gather what its own bytes and its indexes promise: facts, and the damage among them.
+"""Walk a log, check it and its indexes, and gather facts and damage.
 
-This is the job of `verify` for survey.py, and of the observers of its walk. The common case, whole good
-batches in order, is counted by the kernel's Tally; at the first thing that is not plainly good the walk
-stops, and the rest of the log is walked by `scan`, which finds out what is wrong and goes on after it.
+This is the job of `verify` for survey.py, also for the observers of its walk. The kernel's Tally counts the
+common case, whole good batches in order; it stops at the first thing that is not plainly good, and `scan`
+walks the rest of the log, finds out what is wrong and continues after it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 NOWHERE = 1 << 62
 MOST_DAMAGES = 10_000
-"""Of one log; more are counted, not kept."""
+"""Maximum kept per log; further ones are only counted."""
 MOST_EPOCHS = 100_000
 _FLIP_BUDGET = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class LogJob(SegmentJob[LogFacts]):
-    """What to check of one log. `base_offset` is None where its name holds none."""
+    """What to check in one log. `base_offset` is None if the file name has none."""
 
     base_offset: int | None
     deep: bool = False
     check_indexes: bool = True
     observers: tuple[Observer, ...] = ()
-    """Who wants to see the good batches besides; each stretch is walked with fresh ones."""
+    """Observers that also see the good batches; each stretch is walked with fresh ones."""
 
     def begin(self, position: int) -> LogFacts:
         return LogFacts(start=position, stop=position, observers=tuple(one.fresh() for one in self.observers))
 
     def walk(self, walk: SegmentWalk, found: LogFacts, *, is_fresh: bool) -> LogFacts:
-        facts = self.begin(found.start) if is_fresh else found  # what fails half-way does not count
+        facts = self.begin(found.start) if is_fresh else found  # a walk that fails half-way does not count
         with ExitStack() as stack:
             for observer in facts.observers:
                 stack.enter_context(observer.walking(facts.stop))
@@ -102,7 +102,7 @@ class _LogWalk:
             self.rows.flush()
 
     def _good_batches(self) -> bool:
-        """The common case; False at the first thing that is not plain."""
+        """Count the common case; return False at the first thing that is not plainly good."""
         if self.base < 0:
             return False
         walk, tally = self.walk, self._tally()
@@ -118,7 +118,7 @@ class _LogWalk:
         return walk.position >= walk.end
 
     def _tally(self) -> Tally:
-        """Begin to count where the facts so far end."""
+        """Return a tally that starts where the facts so far end."""
         facts, entries, timed = self.facts, self.offset_index, self.time_index
         columns = (entries.offsets, entries.positions, timed.times, timed.offsets)
         tally = Tally(self.base, self.highest, columns, self.job.deep)
@@ -134,7 +134,7 @@ class _LogWalk:
         return tally
 
     def _run(self, tally: Tally, window: bytes, position: int, end: int) -> tuple[int, int]:
-        """Count one window, and deal with whatever makes the tally stop."""
+        """Count one window, and handle each stop of the tally."""
         at, why = tally.run(window, 0, len(window), position, end)
         while why not in (MORE, ODD):
             header = read_header(window, at)
@@ -173,7 +173,7 @@ class _LogWalk:
             self.facts.epochs[-1][2] = tally.last_base
 
     def _take_over(self, tally: Tally, position: int) -> None:
-        """The facts are those of the tally from now on."""
+        """Copy the tally's counts to the facts."""
         facts = self.facts
         facts.stop = position
         if tally.batches > facts.batches:
@@ -191,14 +191,14 @@ class _LogWalk:
         if not self.knows_times:
             facts.times_from = facts.times_to = self.timed = 0
 
-    # --- what a batch does besides being there ------------------------------------------------------------
+    # --- epochs, producers and records --------------------------------------------------------------------
 
     def _new_epoch(self, epoch: int, base: int, position: int) -> None:
         if len(self.facts.epochs) < MOST_EPOCHS:
             self.facts.epochs.append([epoch, base, base, position])
 
     def _producers(self, tally: Tally) -> None:
-        """What the data batches since the last time did to their producers."""
+        """Apply the data batches since the last call to their producers."""
         for row in tally.drain():
             self._trail(row[0], row[1]).append(*row[1:])
 
@@ -209,7 +209,7 @@ class _LogWalk:
         return trails[producer_id]
 
     def _producer(self, header: BatchHeader, data: memoryview) -> None:
-        """One batch of a producer, data or marker."""
+        """Apply one batch of a producer, data or marker."""
         if not header.is_control:
             trail = self._trail(header.producer_id, header.producer_epoch)
             trail.append(*data_facts(header))
@@ -235,7 +235,7 @@ class _LogWalk:
         return positions[self.indexed] if self.indexed < len(positions) else NOWHERE
 
     def _entries_at(self, position: int, base: int, last: int) -> int:
-        """Judge the index entries up to the batch at `position`; returns the next position of interest."""
+        """Judge the index entries up to the batch at `position`; return the next position of interest."""
         self._entries_between(position)
         if self._next_position() == position:
             offset = self.base + self.offset_index.offsets[self.indexed]
@@ -245,7 +245,7 @@ class _LogWalk:
         return self._next_position()
 
     def _entries_between(self, position: int) -> None:
-        """Entries that lead into the middle of a batch, before `position`."""
+        """Report entries before `position` that point into the middle of a batch."""
         positions = self.offset_index.positions
         while self.indexed < len(positions) and positions[self.indexed] < position:
             where = positions[self.indexed]
@@ -263,7 +263,7 @@ class _LogWalk:
         return self.base + offsets[self.timed] if self.timed < len(offsets) else NOWHERE
 
     def _first_timed(self, base: int) -> int:
-        """In the middle of a log: the entries before the first batch belong to another split."""
+        """Skip the time index entries before a split's first batch: they belong to another split."""
         self.timed = bisect_left(self.time_index.offsets, base - self.base)
         self.facts.times_from = self.timed
         self.knows_times = True
@@ -272,8 +272,8 @@ class _LogWalk:
     def _times_at(self, reach: int, filled: int, newest: int) -> int:
         """Judge the time index entries up to offset `reach`; `filled` is the greatest time before.
 
-        An entry is wrong where a search by time that starts at it would miss a record, or where no batch
-        up to its offset has that time.
+        An entry is wrong if a search by time that starts at it would miss a record, or if no batch up to its
+        offset reaches that time.
         """
         times, offsets = self.time_index.times, self.time_index.offsets
         while self.timed < len(offsets) and self.base + offsets[self.timed] <= reach:
@@ -288,14 +288,14 @@ class _LogWalk:
             self.timed += 1
         return self._next_timed()
 
-    # --- what is not plain --------------------------------------------------------------------------------
+    # --- everything that is not plainly good --------------------------------------------------------------
 
     def _odd_batches(self) -> None:
-        """The rest of the log, batch by batch, with whatever is wrong in it."""
+        """Walk the rest of the log batch by batch, and report what is wrong."""
         facts, skip = self.facts, self.facts.batches > 0
         start = facts.last_position if skip else facts.stop
         if start and not skip:
-            start = 0  # nothing good where an index said that a batch begins: that proves nothing
+            start = 0  # no good batch at the position from the index: the position proves nothing
         self.knows_times = True
         for item in each(self.walk.rest(start, skip=skip)):
             if item.position < facts.stop:
@@ -360,7 +360,7 @@ class _LogWalk:
         return self.facts.last_offset if self.facts.batches else self.base - 1
 
     def _offset_holds(self, batch: Batch, base: int, last: int) -> bool:
-        """Whether a batch's offsets can stand where they stand; if not, that is told."""
+        """Return whether a batch's offsets are possible at its position; report them if not."""
         header, facts = batch.header, self.facts
         lowest = self.base if self.job.base_offset is not None else -NOWHERE
         if last < lowest or (base < lowest and isinstance(header, BatchHeader)) or last > self.highest:
@@ -372,7 +372,7 @@ class _LogWalk:
         elif facts.batches and base <= facts.last_offset:
             if base > facts.previous_offset and self._blame_the_one_before(base):
                 return True
-            # A consumer that has come so far does not take it.
+            # A consumer that has read this far does not take the batch.
             expected, severity = f"an offset above {facts.last_offset}", Severity.LOSS
             message = f"offset {base} follows offset {facts.last_offset}"
         else:
@@ -381,7 +381,7 @@ class _LogWalk:
         return False
 
     def _blame_the_one_before(self, base: int) -> bool:
-        """This batch fits behind the one before the last: then it is the last that is too high."""
+        """Report the last batch as too high if this one fits after the one before it."""
         facts = self.facts
         raw = self.source.read(facts.last_position, HEADER_SIZE)
         wrong = int.from_bytes(raw[:8], "big", signed=True)
