@@ -137,7 +137,7 @@ td.map, th.map { width: 60%; text-align: left; } td.map svg { display: block; wi
 
 
 def draw_html(partitions: Iterable[MappedPartition], guest: Guest) -> Iterator[str]:
-    """Yield the page, one partition at a time."""
+    """Return the page in pieces, one partition at a time."""
     return page("kafkatool cache-map", _STYLE, _body(partitions, guest))
 
 

@@ -386,7 +386,7 @@ def csv_row(row: StatsRow) -> StatsRow:
     return flat
 
 
-# --- one line a group ---------------------------------------------------------------------------------
+# --- one line per group -------------------------------------------------------------------------------
 
 _NUMBERS = (
     Column("size", "SIZE", Look.size),
