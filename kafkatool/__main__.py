@@ -3,11 +3,11 @@
 import gc
 import signal
 
-# Until there is somebody to catch it (cli.py), an interrupt ends the program without a traceback.
+# Until cli.py installs a handler, an interrupt ends the program without a traceback.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-# A start makes many objects and no garbage. Collecting all the same takes a tenth of it.
+# Start-up creates many objects and no garbage; collecting anyway would take a tenth of its time.
 gc.set_threshold(100_000)
 
 from kafkatool.cli import main  # noqa: E402

@@ -20,7 +20,7 @@ from kafkatool.errors import EXTRAS, ExitCode, KafkatoolError, MissingExtra
 
 __all__ = ["app", "leaves", "main"]
 
-# The commands, in the order of `kafkatool --help`, with what each is for in a few words.
+# The commands, in the order of `kafkatool --help`, each with a few words on its purpose.
 COMMANDS = {
     "dump-log": "Show what Kafka's files hold, in Kafka's own text or as rows.",
     "cat": "Print records, by default as a consumer would get them.",
@@ -54,16 +54,16 @@ _EPILOG = epilog(
     4,
     5,
 )
-# Plain help starts twice as fast as painted help, and is the same text in a pipe.
+# Plain help starts twice as fast as coloured help; in a pipe the text is the same.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Lazily(Mapping[str, Any]):
-    """The commands by name. A module is imported when its command is asked for: starting has to be quick.
+    """The commands by name. A module is imported only when its command is asked for, for a quick start.
 
-    `kafkatool.commands.ls`, or `command` in a package like `kafkatool.commands.cat`, brings `cat()`, its
-    EPILOG and, if it needs one, its COMMAND_CLASS. One that brings SUBCOMMANDS and HELP instead is a group:
+    `kafkatool.commands.ls`, or `command` in a package like `kafkatool.commands.cat`, provides `cat()`, its
+    EPILOG and, if needed, its COMMAND_CLASS. A module that provides SUBCOMMANDS and HELP instead is a group:
     `bench append` is `bench_append()` in `kafkatool.commands.bench.append`.
     """
 
@@ -84,7 +84,7 @@ class _Lazily(Mapping[str, Any]):
 
 @cache
 def _command(name: str, group: str | None) -> Any:
-    """A command by its name, made once: that takes longer than many a run of it."""
+    """Return a command by its name; built once, as that takes longer than many runs of a command."""
     words = [word.replace("-", "_") for word in (group, name) if word is not None]
     module = import_module(".".join(("kafkatool.commands", *words)))
     if hasattr(module, "__path__"):  # large verbs are packages
@@ -120,7 +120,7 @@ class _Commands(HelpOrder, TyperGroup):
         self.summaries = COMMANDS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`kafkatool help bench append` is `kafkatool bench append --help`."""
+        """Read `kafkatool help bench append` as `kafkatool bench append --help`."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         try:
@@ -148,7 +148,7 @@ class _Commands(HelpOrder, TyperGroup):
 
 
 def _end(error: Exception, ctx: Any) -> NoReturn:
-    """Say what went wrong, once, and leave with its exit code."""
+    """Report an error, once, and exit with its code."""
     from kafkatool.commands.line.options import DEBUG
     from kafkatool.commands.screen.values import printable
 
@@ -170,7 +170,7 @@ def _end(error: Exception, ctx: Any) -> NoReturn:
 
 
 def _is_help(error: Exception) -> bool:
-    """Whether nothing was typed, so that the help is what is shown."""
+    """Return whether the error is Typer's way to show the help because nothing was typed."""
     return type(error).__name__ == "NoArgsIsHelpError"
 
 
@@ -204,7 +204,7 @@ def _complain_of_stdout(error: OSError) -> None:
 
 
 def _leave(code: ExitCode) -> NoReturn:
-    """Go without a word. What is still buffered has no reader, or is not wanted any more."""
+    """Exit silently. Output that is still buffered has no reader, or is no longer wanted."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)
     raise typer.Exit(code)
@@ -243,23 +243,23 @@ def kafkatool(
 
 
 def main() -> None:
-    """Entry point of the `kafkatool` command."""
-    # numpy would start a thread a core for algebra that nobody here does, before workers are forked.
+    """Run the `kafkatool` command."""
+    # numpy would start a thread per core for linear algebra that is never used, before workers are forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app(prog_name="kafkatool")
         code: object = ExitCode.OK
     except SystemExit as ending:
-        # Typer would have it 1 where the reader of its help went away.
+        # Typer would exit with 1 if the reader of its help went away.
         code = ExitCode.PIPE_CLOSED if isinstance(ending.__context__, BrokenPipeError) else ending.code
-    except OSError as error:  # from printing the help itself: what a command raises has ended before
+    except OSError as error:  # from printing the help itself: errors of commands are handled before
         _complain_of_stdout(error)
         code = ExitCode.FAILED
     _go(code if isinstance(code, int) else ExitCode.FAILED)
 
 
 def _go(code: int) -> NoReturn:
-    """End now: taking the interpreter apart is a tenth of a short run, and the kernel does it anyway."""
+    """Exit at once: tearing down the interpreter is a tenth of a short run; the kernel cleans up anyway."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""`kafkatool doctor`: will a broker start on this, and what does it lose if it does?"""
+"""`kafkatool doctor`: will a broker start on this, and if it does, what does it lose?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DoctorOptions(CommonOptions):
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Whose host it is, and what that grants."""
+    """The host and user to check for, and their limits."""
 
     user: Annotated[
         str | None,
@@ -188,7 +188,7 @@ def _show(found: Diagnosis, fmt: Format, *, every: bool, raw: bool) -> None:
     for severity_label, text in doctor_rows.finding_lines(findings, every=every):
         label = painted_severity(f"{severity_label:<10}", severity_label, out)
         print(f"{label}{printable(text)}", file=out)
-    # What is said afterwards on stderr shall not overtake it.
+    # Flushed, so that later messages on stderr do not come before it.
     print(printable(doctor_rows.summary_text(found, raw=raw, every=every)), file=out, flush=True)
 
 
@@ -210,5 +210,5 @@ def _exit_code(found: Diagnosis, fail_on: Severity) -> ExitCode:
 
 
 def _rank(code: ExitCode) -> int:
-    """Of several codes the one that a script must know of."""
+    """Rank exit codes by how much a script needs to know them."""
     return (ExitCode.OK, ExitCode.FOUND, ExitCode.FAILED).index(code)

@@ -1,4 +1,4 @@
-"""`kafkatool lookup`: where an offset or a time is, and the way a broker finds it."""
+"""`kafkatool lookup`: where an offset or a time is, and how a broker finds it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def lookup(
 
 
 class _Met:
-    """What came up while searching: answers, damage, offsets that are no longer there."""
+    """What searches met: answers, damage, offsets that are no longer there."""
 
     def __init__(self, speak: Talk, guest: Guest, fail_on: Severity) -> None:
         self.guest = guest
@@ -168,7 +168,7 @@ def _target_ms(time: str | None) -> int | None:
 def _searches(
     targets: list[Target], how: Guest, problems: list[ListingProblem]
 ) -> Iterator[tuple[Partition, Search]]:
-    """One search for every partition; a log named by itself is searched alone."""
+    """Yield one search per partition; a log that was named itself is searched alone."""
     from kafkatool.engine.directory.locate import search_in
     from kafkatool.engine.directory.log_dir import with_logs
     from kafkatool.engine.directory.selection import Selection
@@ -182,7 +182,7 @@ def _searches(
             log_start = log_dir.log_starts.get(place.partition.key)
             yield place.partition, search_in(place.partition, how, log_start)
         if isinstance(target, FileTarget):
-            file = with_logs([target])[-1]  # an index that is named stands for its log
+            file = with_logs([target])[-1]  # a named index stands for its log
             if file not in seen:
                 yield from _search_alone(file, how, problems)
             seen.add(file)
@@ -235,7 +235,7 @@ def _sentence(step: SearchStep) -> str:
 
 
 def _drawn(step: SearchStep) -> str:
-    """The index as a strip, the slots in the order in which they were looked at."""
+    """Draw the index as a strip: slots are numbered in the order in which they were examined."""
     strip = ["·"] * _STRIP
     for number, slot in enumerate(step.visited, 1):
         strip[slot * _STRIP // max(1, step.slots or 1)] = str(number % 10)

@@ -114,7 +114,7 @@ def _view(
 
 
 def _order(sort: Sort, reverse: bool) -> Callable[[Iterable[LsRow]], Iterable[LsRow]]:
-    """A function that puts rows in order; by name they come in order already."""
+    """Return a function that sorts rows; by name they are sorted already."""
     if sort is Sort.name:
         return (lambda found: reversed(list(found))) if reverse else (lambda found: found)
     keys = {
@@ -133,7 +133,7 @@ def _order(sort: Sort, reverse: bool) -> Callable[[Iterable[LsRow]], Iterable[Ls
 
 
 class _Listing:
-    """What was found, and what went wrong on the way."""
+    """What was found, and what failed."""
 
     def __init__(self, how: Guest, speak: Talk) -> None:
         self._guest = how
@@ -144,7 +144,7 @@ class _Listing:
         self._loose_files = True
 
     def fail(self, message: str) -> None:
-        """Tell of something that could not be read; the command will end with 3."""
+        """Report something that could not be read; the command will exit with 3."""
         self.failures += 1
         self._talk.warn(message)
 
@@ -190,7 +190,7 @@ class _Listing:
         order: Callable[[Iterable[LsRow]], Iterable[LsRow]],
         limit: int | None,
     ) -> None:
-        """Write the rows of a view; the log directories before, the totals behind."""
+        """Write the rows of a view, after the log directories and before the totals."""
         from kafkatool.commands.rows.listing import COLUMNS, ListingView, logdir_row, total_row
 
         is_space = view is ListingView.space
@@ -236,7 +236,7 @@ class _Listing:
                 yield from space_lines(space)
 
     def _headings(self) -> None:
-        """Whose these directories are, and what in them is nobody's."""
+        """Print whose the directories are, and what in them is not Kafka's."""
         from kafkatool.commands.rows.listing import logdir_row
 
         for log_dir in self.log_dirs:
@@ -267,7 +267,7 @@ def _heading(row: dict[str, Any]) -> str:
 
 
 def _as_last_line(total: LsRow, view: ListingView) -> LsRow:
-    """The totals under a table: the first column says so, the others hold what they hold above."""
+    """Return the totals as the last line of a table: "total" in the first column, the rest as above."""
     from kafkatool.commands.rows.listing import COLUMNS, ListingView
 
     line = {**total, COLUMNS[view][0].key: "total"}

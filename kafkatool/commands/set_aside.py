@@ -1,4 +1,4 @@
-"""`kafkatool set-aside`: take a partition out of a broker that is down, so that it fetches it again."""
+"""`kafkatool set-aside`: remove a partition from a stopped broker, so that it fetches the partition again."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _SetAsideRun:
         self._moved: Sequence[Moved] = ()
         self._has_picture = False
         self._is_fetched = True
-        """Whether the broker gets from others what is set aside."""
+        """Whether the broker fetches from others what is set aside."""
 
     def find(self, where: PathOptions) -> None:
         from kafkatool.engine.repair.set_aside import find_moved, node_of
@@ -140,7 +140,7 @@ class _SetAsideRun:
         self._node = node_of(self._moved)
 
     def judge(self, describe: str | None, metadata: str | None) -> None:
-        """Say how it could be done without; raise Refused where records could be lost."""
+        """Suggest how to avoid setting aside; raise Refused if records could be lost."""
         from kafkatool.engine.repair.set_aside import objections_to_picture
         from kafkatool.engine.repair.standing import objections_to_moving
 
@@ -187,7 +187,7 @@ class _SetAsideRun:
         return view
 
     def _say_the_other_way(self, view: ClusterView, current: Collection[TopicPartition]) -> None:
-        """A broker that can run needs no surgery: what it has is given away, and fetched back."""
+        """Suggest reassignment: a broker that can run can give its partitions away and fetch them back."""
         from kafkatool.engine.advice.table import Advice
         from kafkatool.engine.repair.reassigning import reassignments
 
@@ -199,7 +199,7 @@ class _SetAsideRun:
             self._talk.note(f"    {Advice.REASSIGN(plan=ways.back)}")
 
     def _weigh(self, doubts: Sequence[str]) -> None:
-        """Say what is doubtful and what is at stake; raise Refused unless the loss is accepted."""
+        """Report doubts and what is at stake; raise Refused unless the loss is accepted."""
         from kafkatool.engine.repair.set_aside import stake_of
 
         for doubt in doubts:
@@ -226,7 +226,7 @@ class _SetAsideRun:
                 for step in plan.steps:
                     size = os.path.getsize(step.path) if os.path.isfile(step.path) else None
                     write_row(out, step_row(step, size), fmt)
-                # A picture of the cluster knows more than this broker's own metadata.
+                # A description of the cluster is more reliable than this broker's own metadata.
                 warns, apply = not self._has_picture, self._plan.apply
                 conclude(plan, how, self._talk, out, fmt, do_apply=apply, warns_of_unmarking=warns)
         if self._plan.apply and self._is_fetched:

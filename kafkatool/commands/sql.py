@@ -1,4 +1,4 @@
-"""`kafkatool sql`: the questions that Kafka itself cannot answer, in one line."""
+"""`kafkatool sql`: questions that Kafka itself cannot answer, in one line."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ EPILOG = epilog(
 _SETTINGS = {
     "spark.driver.maxResultSize": "256m",
     "spark.sql.shuffle.partitions": "8",
-    # A query is what it says: ${env:NAME} stands for nothing else.
+    # A query is taken literally: ${env:NAME} is not substituted.
     "spark.sql.variable.substitute": "false",
 }
 
 
 class SqlFormat(StrEnum):
-    """How the result is written."""
+    """The formats of the result."""
 
     table = "table"
     ndjson = "ndjson"
@@ -134,7 +134,7 @@ def sql(
 
 
 def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
-    """Say how much of the logs is missing in the answer."""
+    """Report how much of the logs is missing from the answer."""
     for path in met.vanished[:10]:
         talk.note(f"{path}: deleted since its directory was listed")
     if not met.damages:
@@ -153,7 +153,7 @@ def _tell_met(met: Met, paths: Sequence[str], talk: Talk) -> ExitCode:
 
 
 def _look_first(query: str, paths: Sequence[str], guest: Any, talk: Talk) -> None:
-    """Say what cannot be read, before Spark is started for it."""
+    """Report what cannot be read, before Spark is started."""
     from kafkatool.format.names import METADATA_TOPIC
     from kafkatool.spark.planning import find_subjects
 
@@ -190,7 +190,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON and columns take: times as text, exact numbers as text."""
+    """Convert a value to what JSON and columns take: times and exact numbers as text."""
     import datetime
     import decimal
 

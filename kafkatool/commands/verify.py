@@ -111,7 +111,7 @@ def verify(
 
 
 def _scrub(path: str | None, rechecking: RecheckOptions, deep: bool) -> Scrub | None:
-    """The state file of a nightly check. Raises Refused where a broker might trip over it."""
+    """Return the state file of a nightly check. Raises Refused if it lies in a log directory."""
     if path is None:
         return None
     from kafkatool.engine.verify.state_file import Scrub, lies_in_a_log_dir
@@ -159,7 +159,7 @@ def _show(
 
 
 def until_interrupted(findings: Iterator[Finding], summary: VerifySummary) -> Iterator[Finding]:
-    """An interrupt is an end like any other: what was found until then is told."""
+    """Yield the findings; an interrupt ends them normally, so what was found until then is reported."""
     try:
         yield from findings
     except KeyboardInterrupt:
@@ -181,7 +181,7 @@ def _write(findings: Iterator[Finding], out: Rows, fmt: Format, *, every: bool) 
 
 
 def one_line_a_partition(findings: Iterator[Finding]) -> Iterator[dict[str, object]]:
-    """One row for every partition in which something is worse than a note."""
+    """Yield one row per partition that has something worse than a note."""
     from itertools import groupby
 
     from kafkatool.commands.rows.findings import PartitionLine, place_of

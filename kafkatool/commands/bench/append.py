@@ -1,4 +1,4 @@
-"""`kafkatool bench append`: the append path on this disk, and what the bare disk does beside it."""
+"""`kafkatool bench append`: measure the append path on this disk, and the bare disk for comparison."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Distribution(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What is written, by the names of Kafka's perf tools."""
+    """What is written; named as in Kafka's perf tools."""
 
     num_records: Annotated[
         int, typer.Option("--num-records", metavar="N", min=1, help="Number of records.")
@@ -253,7 +253,7 @@ def _run(
 
 
 class _Live:
-    """One line on a terminal that is written anew with every sample."""
+    """One line on a terminal, rewritten with every sample."""
 
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown
@@ -325,7 +325,7 @@ def _metrics(total: WrittenLogs, samples: list[Sample], bare: list[Limit]) -> li
 
 
 def _latencies(total: WrittenLogs, samples: list[Sample]) -> list[Metric]:
-    """An append's time as the writer saw it, and as clients that do not wait for each other would have."""
+    """Return append times as the writer measured them, and as independent clients would have seen them."""
     from kafkatool.engine.bench.compare import Metric
     from kafkatool.engine.jobs.histogram import PERCENTILES
 
@@ -342,7 +342,7 @@ def _latencies(total: WrittenLogs, samples: list[Sample]) -> list[Metric]:
 
 
 def _tell(total: WrittenLogs, load: Load, bare: list[Limit], talk: Talk) -> None:
-    """What the numbers say in words."""
+    """Say what the numbers mean."""
     if total.stopped:
         talk.warn(f"stopped early: {total.stopped}; the numbers are those of {total.records:,} records")
     if total.is_cycled:

@@ -1,10 +1,10 @@
-"""`kafkatool bench`: measure the append path, reading and look-ups on the volume that will do it."""
+"""`kafkatool bench`: measure appends, reads and lookups on the volume where a broker will do them."""
 
 from __future__ import annotations
 
 from kafkatool.commands.line.command_line import epilog
 
-# In the order of `kafkatool bench --help`; each is a module `bench_…` beside this one.
+# In the order of `kafkatool bench --help`; each is a module in this package.
 SUBCOMMANDS = {
     "append": "Write real batches to real logs, and the bare disk beside it.",
     "read": "Read a log back, cold and warm, by every way to a socket.",

@@ -1,4 +1,4 @@
-"""`kafkatool bench lookup`: offsets and times found a second, as logs grow."""
+"""`kafkatool bench lookup`: offset and time lookups per second, as logs grow."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions(TalkOptions):
-    """Where results go, and what happens to what was written."""
+    """Where results are written, and whether the written logs are kept."""
 
     out: Annotated[
         str | None,
@@ -60,7 +60,7 @@ class BenchOptions(TalkOptions):
         metrics: Sequence[Metric],
         timeline: Sequence[Any],
     ) -> None:
-        """Write --out, and remove what was written."""
+        """Write --out, if it was given."""
         from kafkatool.engine.bench.place import machine, write_result
 
         if self.out is not None:
@@ -86,7 +86,7 @@ def write_metrics(metrics: Iterable[Metric], fmt: Format, *, raw: bool) -> None:
 
 
 def number(value: float, *, raw: bool = False) -> str:
-    """Three digits that mean something, and commas; or all of them."""
+    """Format a number with three significant digits and commas; with `raw`, all digits."""
     if raw:
         return str(value)
     if abs(value) >= 100 or value == int(value):
@@ -95,7 +95,7 @@ def number(value: float, *, raw: bool = False) -> str:
 
 
 def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """The last values as a line of bars, the greatest of them full."""
+    """Draw the last values as a line of bars, the greatest of them full."""
     shown = list(values)[-width:]
     most = max(shown, default=0.0)
     if most <= 0:

@@ -1,4 +1,4 @@
-"""`kafkatool cache-map`: what of the logs is in the page cache, and what that means to their readers."""
+"""`kafkatool cache-map`: which parts of the logs are in the page cache, and what that means for consumers."""
 
 from __future__ import annotations
 

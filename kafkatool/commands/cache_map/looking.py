@@ -35,7 +35,7 @@ class Looking:
         self.notes: Notes = Notes()
 
     def exit_code(self) -> ExitCode:
-        """Tell what could not be done, and the code for it."""
+        """Report what could not be done, and return the exit code for it."""
         vanished = self.notes.vanished
         if vanished:
             more = f" and {len(vanished) - 1} more" if len(vanished) > 1 else ""
@@ -63,7 +63,7 @@ class Looking:
     # --- warm and evict -------------------------------------------------------------------------------
 
     def change(self, targets: list[Target], action: CacheAction, wanted: CacheChangeOptions) -> None:
-        """Show the plan for every partition, or do it."""
+        """Show the plan for every partition, or apply it."""
         from kafkatool.commands.rows.cache import DONE_COLUMNS, PIECE_COLUMNS
         from kafkatool.commands.screen.table import rows
         from kafkatool.commands.screen.values import Format

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MapFormat(StrEnum):
-    """How results are written."""
+    """The output formats."""
 
     table = "table"
     ndjson = "ndjson"
@@ -30,7 +30,7 @@ class MapFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """What a row is about."""
+    """What each row describes."""
 
     topics: Annotated[bool, typer.Option("--topics", help="One row per topic.")] = False
     partitions: Annotated[bool, typer.Option("--partitions", help="One row per partition.")] = False
@@ -43,7 +43,7 @@ class ViewOptions:
     ] = False
 
     def view(self, targets: list[Target]) -> CacheView:
-        """By default partitions of a log directory, segments of a partition, and other files as files."""
+        """Return the chosen view; by default, partitions for log directories, else segments or files."""
         from kafkatool.commands.rows.cache import CacheView
         from kafkatool.engine.directory.named_file import SEGMENT_FILES
         from kafkatool.engine.directory.targets import FileTarget, LogDirTarget
@@ -65,7 +65,7 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class CacheChangeOptions:
-    """Bringing in and forgetting."""
+    """Loading into the cache and evicting from it."""
 
     warm: Annotated[bool, typer.Option("--warm", help="Plan to load what is not in memory.")] = False
     evict: Annotated[
@@ -108,7 +108,7 @@ class CacheChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """Who reads there."""
+    """The consumers to report on."""
 
     lag: Annotated[
         list[str] | None,
@@ -126,7 +126,7 @@ class ReaderOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """Looking more than once."""
+    """Options of repeated output."""
 
     watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl-C.")] = False
     interval: Annotated[

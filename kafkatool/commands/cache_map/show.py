@@ -1,4 +1,4 @@
-"""`cache-map` as a table, as NDJSON, and again and again."""
+"""`cache-map` as a table or NDJSON, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 _COLOURS = ((f"[{DIRTY}]+", "33"), (f"[{ALL}{MOST}]+", "32"), (f"[{SOME}]+", "36"), (f"[{COLD}]{{2,}}", "2"))
 _NUMBERS_WIDTH = 64
-"""What the columns beside the map take, topics with long names aside."""
+"""The width of the columns beside the map, long topic names aside."""
 
 Shown = tuple[CacheRow, list[Cell] | None]
 
 
 class Looked:
-    """One look: the rows of the chosen view, and what is said below them."""
+    """One round: the rows of the chosen view, and the sentences below them."""
 
     def __init__(self, looking: Looking, targets: list[Target], view: CacheView) -> None:
         self._looking, self._targets, self._view = looking, targets, view
@@ -71,7 +71,7 @@ class Looked:
         self.readers: list[CacheRow] = []
 
     def rows(self) -> Iterator[Shown]:
-        """Of the view, in order; a topic's row comes when all its partitions are known."""
+        """Yield the rows of the view, in order; a topic's row comes when all its partitions are known."""
         topics: dict[str | None, tuple[CacheRow, list[Cell] | None]] = {}
         for mapped in map_targets(self._targets, self._looking.guest, self._looking.notes):
             tail = cached_tail(mapped, self._looking.guest)
@@ -107,7 +107,7 @@ class Looked:
             yield reading_from(mapped, group, offset, self._looking.guest)
 
     def _committed(self) -> GroupOffsets:
-        """What groups committed to the `__consumer_offsets` of the log directories, if that is asked for."""
+        """Return the offsets that groups committed to `__consumer_offsets` on these disks, for --groups."""
         if not self._looking.groups:
             return {}
         homes: list[Target] = [_home(target) for target in self._targets]
@@ -117,7 +117,7 @@ class Looked:
 
 
 def _home(target: Target) -> LogDirTarget:
-    """The log directory that a target lies in."""
+    """Return the log directory that a target lies in."""
     if isinstance(target, LogDirTarget):
         return target
     parent = os.path.dirname(os.path.abspath(target.path))
@@ -136,7 +136,7 @@ def _add_topic(
     if cells is None or more is None:
         topics[topic] = (total, None)
     else:
-        cells[:] = condensed([*cells, *more], 4096)  # bounded, whatever a topic has of partitions
+        cells[:] = condensed([*cells, *more], 4096)  # bounded, however many partitions a topic has
 
 
 # --- once ---------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _ndjson(
 def _write_table(
     looking: Looking, looked: Looked, view: CacheView, out: TextIO, before: dict[str, int] | None
 ) -> dict[str, int]:
-    """Write the table, the total and the sentences; returns how much of each row was resident."""
+    """Write the table, the total and the sentences; return how much of each row was resident."""
     painted = _Painted(out) if has_colour(sys.stdout) else out
     table = Table(columns(view, is_watched=before is not None), painted, raw=looking.raw)  # type: ignore[arg-type]
     width = max(16, min(128, looking.width - _NUMBERS_WIDTH))
@@ -214,13 +214,13 @@ def _change(difference: int) -> str:
     return ("+" if difference > 0 else "-") + human_size(abs(difference))
 
 
-# --- again and again ----------------------------------------------------------------------------------
+# --- repeatedly ---------------------------------------------------------------------------------------
 
 
 def watch(
     looking: Looking, targets: list[Target], view: CacheView, interval: float, rounds: int | None
 ) -> None:
-    """Refresh in place on a terminal, else one table, or one set of rows, after another."""
+    """Refresh in place on a terminal; otherwise write one table or set of rows after another."""
     before: dict[str, int] = {}
     number = 0
     while rounds is None or number < rounds:
@@ -254,7 +254,7 @@ def _redraw(looking: Looking, looked: Looked, view: CacheView, before: dict[str,
         rows = os.get_terminal_size(sys.stdout.fileno()).lines
         lines = text.splitlines()
         kept = [*lines[: rows - 2], f"… {len(lines) - rows + 2} more lines"] if len(lines) >= rows else lines
-        # Home, each line cleared to its end, and what was below of the last look.
+        # Cursor home, each line cleared to its end, then clear the rest of the last round.
         out.write("\x1b[H" + "".join(f"{one}\x1b[K\n" for one in kept) + "\x1b[J")
     else:
         out.write(text + "\n")
@@ -265,7 +265,7 @@ def _redraw(looking: Looking, looked: Looked, view: CacheView, before: dict[str,
 
 
 class _Painted:
-    """A writer that paints strips; the characters alone say the same without colour."""
+    """A writer that colours strips; without colour the characters mean the same."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

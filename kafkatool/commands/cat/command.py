@@ -1,4 +1,4 @@
-"""`kafkatool cat`: the records of a log, as people want them."""
+"""`kafkatool cat`: print the records of a log."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _CatOutput:
         return TemplatePrinter(template, reading, decoder)
 
     def _written(self) -> Callable[[bytes], bytes]:
-        """Payloads go out as they are, unless hex or base64 is asked for, or a terminal would obey them."""
+        """Return how payloads are written: unchanged, as hex or base64, or with escapes on a terminal."""
         if self.how is BytesFormat.utf8:
             return self._guard()
         return lambda raw: bytes_text(raw, self.how).encode()
@@ -151,7 +151,7 @@ def _print(
 ) -> None:
     from kafkatool.commands.records.rounds import Rounds
 
-    output.printer(reading, None)  # a template that cannot be is an error before anything is read
+    output.printer(reading, None)  # a wrong template is an error before anything is read
     with _with_stdin(where, reading, follow) as where, output.child(reading.max_batch_size) as decoder:
         subjects = reading.subjects(where)
         printer = output.printer(reading, decoder)
@@ -165,7 +165,7 @@ def _print(
 
 @contextmanager
 def _with_stdin(where: PathOptions, reading: RecordReading, follow: bool) -> Iterator[PathOptions]:
-    """The same paths, with a file in the place of `-`: the end of a transaction stands behind its records."""
+    """Yield the paths, with a file in place of `-`: the end of a transaction comes after its records."""
     from kafkatool.engine.files.stdin_log import STDIN, stdin_as_log
 
     paths = where.paths or []

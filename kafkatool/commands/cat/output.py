@@ -1,4 +1,4 @@
-"""How `cat` writes records: payloads many at a time, templates and NDJSON one by one."""
+"""How `cat` writes records: payloads in bulk, templates and NDJSON one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Printer(Protocol):
 
 
 class _Binary:
-    """Bytes as they are; on a terminal, with controls as escapes."""
+    """Unchanged bytes; on a terminal, with control characters as escapes."""
 
     def __init__(self) -> None:
         out = stdout()
@@ -46,7 +46,7 @@ class _Binary:
 
 
 class PayloadPrinter(_Binary):
-    """Every value and a newline, without a step for every record."""
+    """Every value and a newline, without a step per record."""
 
     def write(self, piece: RecordPiece, rows: Rows) -> None:
         columns = piece.columns
@@ -61,7 +61,7 @@ class PayloadPrinter(_Binary):
 
 
 class TemplatePrinter(_Binary):
-    """As a template says, whose own controls are what somebody typed."""
+    """As a template says; its own control characters were typed by the user and are kept."""
 
     def __init__(self, template: Template, reading: RecordReading, decoder: DecoderProcess | None) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class TemplatePrinter(_Binary):
 
 
 class NdjsonPrinter(_Binary):
-    """A row a record, with everything that is known of it."""
+    """One row per record, with everything that is known about it."""
 
     def __init__(self, how: BytesFormat, reading: RecordReading, decoder: DecoderProcess | None) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class NdjsonPrinter(_Binary):
 def decoded(
     piece: RecordPiece, rows: Rows, decoder: DecoderProcess | None
 ) -> Iterator[tuple[int, Batch, Record]]:
-    """The records one by one, with what the decoder made of their keys and values."""
+    """Return the records one by one, with keys and values as the decoder returned them."""
     found = records_of(piece, rows)
     if decoder is None:
         return found

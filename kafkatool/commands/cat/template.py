@@ -1,4 +1,4 @@
-r"""What `cat -f` takes: kcat's templates.
+r"""The templates of `cat -f`, which are kcat's.
 
 %t topic   %p partition   %o offset   %T timestamp in ms   %h headers, as a=1,b=2
 %k key     %s value       %K and %S their sizes, -1 for null   %% a percent sign
@@ -21,7 +21,7 @@ _ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 
 
 class RecordOrigin(NamedTuple):
-    """Where a record comes from, as bytes to be printed."""
+    """The origin of a record, as bytes to be printed."""
 
     topic: bytes
     partition: bytes
@@ -35,12 +35,12 @@ Written = Callable[[bytes], bytes]
 def compile_template(
     text: str, *, null: bytes = b"", written: Written = bytes, guard: Written = bytes
 ) -> Template:
-    """A function that prints a record; `null` stands for a key or value that is not there.
+    """Return a function that prints a record; `null` stands for a missing key or value.
 
-    `written` says how the bytes of keys, values and header values are to be written; `guard` what becomes of
-    other bytes that come from a record.
+    `written` converts the bytes of keys, values and header values; `guard` other bytes that come from a
+    record.
 
-    Raises UsageError for what it does not know.
+    Raises UsageError for unknown tokens.
     """
     raw = text.encode("utf-8", "surrogateescape")
     parts: list[Part] = []

@@ -1,4 +1,4 @@
-"""`kafkatool compact`: what the log cleaner of a broker would keep, and the same done."""
+"""`kafkatool compact`: show what a broker's log cleaner would keep, or compact the log."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def compact(
     telling = Telling(request, talk, outcome, fmt, bytes_as)
     pool = where_to_run.workers(1 if plan.apply else jobs, most_workers(found.homes), talk, "compact", None)
     with pool as (workers, _advance), telling.rows(raw=raw):
-        # Processes of this machine share the memory; on a cluster everyone has their own.
+        # Processes on this machine share its memory; on a cluster every executor has its own.
         sharing = workers.count if where_to_run.spark is None else 1
         share = replace(request, memory=request.memory // sharing)
         telling.tell(compact_partitions(found, share, guest, workers))

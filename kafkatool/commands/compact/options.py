@@ -1,4 +1,4 @@
-"""What `compact` can be asked for."""
+"""The options of `compact`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PassOptions:
-    """How much is cleaned, and what becomes of it."""
+    """How much is cleaned, and what is done with the result."""
 
     passes: Annotated[
         int | None,
@@ -65,7 +65,7 @@ class PassOptions:
     ] = "1G"
 
     def refuse_nonsense(self, plan: PlanOptions, broker: BrokerOptions, where_to_run: SparkOptions) -> None:
-        """Raises UsageError."""
+        """Check that the options fit together. Raises UsageError."""
         if self.passes and self.until_stable:
             raise UsageError("--passes and --until-stable exclude each other")
         if sum((plan.apply, self.write_to is not None, self.key is not None, self.top is not None)) > 1:
@@ -76,7 +76,7 @@ class PassOptions:
             raise UsageError("--spark only shows plans and writes copies; leave it out with --apply")
 
     def request(self, plan: PlanOptions, broker: BrokerOptions, named: Sequence[str]) -> CompactionRequest:
-        """What is asked of the engine. Raises UsageError."""
+        """Return the request for the engine. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_bytes, parse_size
         from kafkatool.commands.rows.plans import now_ms
         from kafkatool.engine.compaction.partition_run import CompactionRequest

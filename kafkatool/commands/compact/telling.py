@@ -1,4 +1,4 @@
-"""What `compact` tells: settings, passes, the life of a key, the keys that waste most."""
+"""The output of `compact`: settings, passes, the life of a key, the keys that waste most."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Telling:
 
     @contextmanager
     def rows(self, *, raw: bool) -> Iterator[None]:
-        """Where rows go, by what is asked for."""
+        """Open the output for rows; its columns depend on the options."""
         columns = PASS_COLUMNS if self.request.key is None else STAGE_COLUMNS
         with rows(self.fmt, columns if self.request.top is None else WASTE_COLUMNS, raw=raw) as self.out:
             yield
 
     def tell(self, run: Generator[CompactionEvent, None, None]) -> None:
-        """Show what becomes of all partitions, and put in place what is to be put there."""
+        """Show the result for all partitions, and put new segments in place if requested."""
         for event in told(run, self.talk, self.outcome):
             match event:
                 case OldMetadata(end, topics):
@@ -124,7 +124,7 @@ class Telling:
 
 
 def _pass_rows(found: PassesRun) -> Iterator[Row]:
-    """One for each pass; without any, one for what there is to clean."""
+    """Yield one row per pass; without any, one for what could be cleaned."""
     done, cleaner = found.done, found.cleaner
     transactions = list(map(transaction_row, found.transactions))
     for number, each in enumerate(done.passes, 1):

@@ -117,7 +117,7 @@ complete -o default -F _kafkatool kafkatool
 
 
 def script(words: Words) -> str:
-    """The whole script."""
+    """Return the whole script."""
     groups = "|".join(group for group in words.groups if group)
     lists = {**words.groups, "": [*words.groups[""], "help"], "help": words.groups[""]}
     cases = "".join(
@@ -138,7 +138,7 @@ def _command(command: CommandWords) -> str:
 
 
 def _values(words: Words) -> Iterator[str]:
-    """A line for every option: first where it takes what it takes nowhere else, then for all the others."""
+    """Yield a line per option: first for commands where it takes something special, then for all others."""
     found: dict[str, dict[str, Value]] = defaultdict(dict)
     for command in words.commands:
         for option in command.options:

@@ -1,4 +1,4 @@
-"""`kafkatool completion`: a script with which a shell completes what is typed."""
+"""`kafkatool completion`: print a script that completes commands in a shell."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ complete -c kafkatool -f
 
 
 def script(words: Words) -> str:
-    """The whole script."""
+    """Return the whole script."""
     groups = " ".join(group for group in words.groups if group)
     every = {**words.groups[""], "help": "Say more about a command."}
     lines = [
@@ -74,7 +74,7 @@ def _commands(group: str, commands: Mapping[str, str]) -> Iterator[str]:
 
 
 def _options(words: Words) -> Iterator[str]:
-    """A line for every option, and for all commands that take the same by it."""
+    """Yield a line per option, covering all commands where it takes the same."""
     found: dict[OptionWords, list[str]] = defaultdict(list)
     for command in words.commands:
         for option in command.options:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-# What an option's value is called in its help tells what to complete it with.
+# The metavar of an option in its help decides how its value is completed.
 _FILES = {"FILE", "DIR", "PATH", "JOURNAL", "LAKE", "PART", "OLDER", "A.json", "B.json"}
 _PATHS = {"PATH...", "ROOT..."}
 
 
 class Takes(StrEnum):
-    """What comes behind an option, or stands as an argument."""
+    """What follows an option, or is an argument."""
 
     flag = "flag"
     words = "words"
@@ -29,7 +29,7 @@ class Value:
     takes: Takes
     words: tuple[str, ...] = ()
     ending: str = ""
-    """What follows a word at once, instead of a blank."""
+    """What directly follows a word, instead of a blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CommandWords:
     name: str
     options: tuple[OptionWords, ...]
     arguments: tuple[Value, ...]
-    """One after the other; the last stands for all that follow."""
+    """In order; the last one applies to all further arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Words:
     """Everything: groups and commands with their summaries, and what each command takes."""
 
     groups: dict[str, dict[str, str]]
-    """By name, with their commands; the commands of all have no name."""
+    """By name, with their commands; the top level has an empty name."""
     commands: tuple[CommandWords, ...]
 
 
 def words_of(root: Any, leaves: dict[str, Any]) -> Words:
-    """The words of this program."""
+    """Return the words of this program."""
     groups = {"": root.summaries}
     for name, command in root.commands.items():
         if hasattr(command, "commands"):
@@ -88,7 +88,7 @@ def _value(parameter: Any) -> Value:
         return Value(Takes.words, _settings(), "=")
     if "--rename" in parameter.opts:
         return Value(Takes.partitions, ending="=")
-    # Words with bars between them; those in capitals stand for something else.
+    # Words separated by bars; those in capitals are placeholders.
     if metavar[:1].islower() or "|" in metavar:
         return Value(Takes.words, tuple(word for word in metavar.split("|") if not word.isupper()))
     if metavar in _PATHS:

@@ -83,7 +83,7 @@ _GROUP = """\
 
 
 def script(words: Words) -> str:
-    """The whole script."""
+    """Return the whole script."""
     every = _described({**words.groups[""], "help": "Say more about a command."}, 12)
     groups = "".join(
         _GROUP.replace("@NAME@", name).replace("@LIST@", _described(commands, 16))
@@ -95,7 +95,7 @@ def script(words: Words) -> str:
 
 
 def _settings(words: Words) -> str:
-    """The names that --set takes: the only words with something behind them."""
+    """Return the names that --set takes: the only words with a suffix."""
     options = (option for command in words.commands for option in command.options)
     return " ".join(next(one.value.words for one in options if one.value.ending and one.value.words))
 
@@ -126,7 +126,7 @@ def _arguments(arguments: Iterable[Value]) -> list[str]:
 
 
 def _action(value: Value) -> str:
-    """What `_arguments` is told of a value: its name, and where to get it from."""
+    """Return the `_arguments` specification of a value: its name, and where to get it from."""
     if value.takes is Takes.flag:
         return ""
     if value.takes is Takes.words:

@@ -1,4 +1,4 @@
-"""kafkatool dump-log: every file a broker writes, in Kafka's own text or as rows."""
+"""`kafkatool dump-log`: every file a broker writes, in Kafka's own text or as rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OPTIONAL_VALUES = {
 
 
 class KafkaArguments(Command):
-    """Takes options whose value may be left out, as kafka-dump-log does; Typer knows no such thing."""
+    """Accepts options without their optional value, as kafka-dump-log does; Typer has no such feature."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         filled: list[str] = []
@@ -84,7 +84,7 @@ def _flag(name: str, text: str) -> typer.models.OptionInfo:
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """The flags of kafka-dump-log, and a few that bear on its text."""
+    """The flags of kafka-dump-log, and a few others that affect its text."""
 
     compat: Annotated[
         str, typer.Option("--compat", metavar=RELEASES, help="Print the text as this release does.")
@@ -150,7 +150,7 @@ class KafkaOptions:
 
     @property
     def decoder(self) -> Decoder | None:
-        """Of several flags the first in Kafka's order counts."""
+        """The chosen decoder; of several flags the first in Kafka's order counts."""
         from kafkatool.format.schema import Decoder
 
         flags = (
@@ -163,7 +163,7 @@ class KafkaOptions:
         return next((decoder for decoder, chosen in zip(Decoder, flags, strict=True) if chosen), None)
 
     def classic(self, guest: Guest) -> ClassicOptions:
-        """As the text dump takes them. Raises UsageError."""
+        """Return the options of the text dump. Raises UsageError."""
         from kafkatool.commands.dump_log.classic.options import ClassicOptions
         from kafkatool.commands.line.arguments import parse_size
         from kafkatool.format.release import Release
@@ -256,7 +256,7 @@ def _dump(
 
 
 def _identify(listed: list[str], read_as: str | None, request: DumpRequest) -> None:
-    """Find out what files are that were named Kafka's way; its own text goes by the ends of their names."""
+    """Identify the files named with --files by content; Kafka's own text goes by their extensions."""
     from os.path import isfile
 
     from kafkatool.engine.directory.named_file import identify, parse_read_as
@@ -270,7 +270,7 @@ def _identify(listed: list[str], read_as: str | None, request: DumpRequest) -> N
 def _groups(
     listed: list[str], where: PathOptions, request: DumpRequest, outcome: RunOutcome
 ) -> Iterator[list[str]]:
-    """What to dump: the files named Kafka's way, taken as they stand, then what the paths stand for."""
+    """Yield what to dump: files named with --files, unchanged, then what the paths stand for."""
     from kafkatool.commands.screen.told import told
     from kafkatool.engine.directory.log_groups import log_groups
     from kafkatool.engine.directory.selection import Selection

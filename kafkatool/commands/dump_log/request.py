@@ -1,4 +1,4 @@
-"""What one run of dump-log was asked for, and how it ends."""
+"""The request of one run of dump-log, and how its files are opened and walked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Item = TypeVar("_Item", bound=BatchRun | Batch)
 
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
-    """The flags of kafka-dump-log, and what is asked for beyond them."""
+    """The flags of kafka-dump-log, and further options."""
 
     classic: ClassicOptions
     talk: Talk
@@ -46,7 +46,7 @@ class DumpRequest:
     raw: bool = False
     how: BytesFormat = BytesFormat.utf8
     read_as: dict[str, FileKind] = field(default_factory=dict)
-    """What files are read as whose names say nothing, or something else."""
+    """The kinds to read files as, where names give none or another one."""
 
     def kind(self, path: str) -> FileKind:
         return self.read_as.get(path) or kind_of(os.path.basename(path)).kind
@@ -57,7 +57,7 @@ class DumpRequest:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether nothing was asked for that could leave something out."""
+        """Whether no filter is set that could leave something out."""
         return self.chosen == EVERYTHING
 
     @property
@@ -65,7 +65,7 @@ class DumpRequest:
         return self.classic.deep_iteration or self.chosen.asks_for_records
 
     def records(self, batch: Batch) -> Iterator[AnyRecord]:
-        """The records of a batch that were asked for; raises FormatError behind the last good one."""
+        """Yield the matching records of a batch. Raises FormatError after the last good one."""
         if not self.chosen.takes_batch(batch):
             return
         for record in self._all_records(batch):
@@ -82,7 +82,7 @@ class DumpRequest:
         return read_messages(batch.data, max_inflated=self.classic.max_inflated)
 
     def rows_in(self, batch: Batch) -> int:
-        """How many rows a batch will give."""
+        """Return how many rows a batch will give."""
         if not self.shows_records:
             return 1
         count = 0
@@ -90,11 +90,11 @@ class DumpRequest:
             for _ in self.records(batch):
                 count += 1
         except FormatError:
-            pass  # said when the rows are shown
+            pass  # reported when the rows are shown
         return count
 
     def walk(self, source: Source, path: str, tail: Tail | None, *, chain: bool) -> Iterator[Batch | Damage]:
-        """The batches that may hold what was asked for, and the damage among them."""
+        """Return the batches that may match, and the damage among them."""
         walk = walk_range(
             source,
             path,
@@ -108,12 +108,12 @@ class DumpRequest:
         return self._judged(walk, source)
 
     def runs(self, source: Source, *, chain: bool) -> Iterator[BatchRun | Batch | Damage]:
-        """All batches, where all were asked for, as many at once as can be had."""
+        """Return all batches, if all were asked for, as many at once as possible."""
         most = self.classic.max_batch_size
         return self._judged(scan_runs(source, end=self._end, chain=chain, max_batch_size=most), source)
 
     def _judged(self, walk: Iterator[_Item | Damage], source: Source) -> Iterator[_Item | Damage]:
-        """With what is only unfinished as a note, and without what --max-bytes cuts."""
+        """Yield the same items; unfinished writes become notes, and the cut by --max-bytes is left out."""
         for item in walk:
             if not isinstance(item, Damage):
                 yield item
@@ -126,7 +126,7 @@ class DumpRequest:
 
 
 class Quota:
-    """Counts rows: leaves out the first ones of a tail, and ends at the limit."""
+    """Counts rows: skips the first ones of a tail, and stops at the limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._left = limit
@@ -138,7 +138,7 @@ class Quota:
         return self._left == 0
 
     def take(self) -> bool:
-        """Whether the next row is to be shown."""
+        """Return whether to show the next row."""
         if self.skip:
             self.skip -= 1
             return False
@@ -152,7 +152,7 @@ class Quota:
 
 @contextmanager
 def opened(path: str, request: DumpRequest, outcome: RunOutcome) -> Iterator[Source | None]:
-    """The source of a path; None, said on stderr, where it cannot be had. What changed meanwhile is told."""
+    """Open a path; None, reported on stderr, if it cannot be opened. Changes while reading are reported."""
     try:
         source = (
             open_stdin(request.guest)
@@ -181,12 +181,12 @@ def opened(path: str, request: DumpRequest, outcome: RunOutcome) -> Iterator[Sou
 
 
 def _cut_by_us(damage: Damage, request: DumpRequest) -> bool:
-    """With --max-bytes the file seems to end in the middle of a batch, which is no damage."""
+    """Return whether --max-bytes made the file seem to end within a batch, which is not damage."""
     return damage.ends_chain and not damage.throws and damage.end_position == request.classic.max_bytes
 
 
 def warn_of_secrets(request: DumpRequest, place: LogPlace) -> None:
-    """Metadata can hold credentials: say so before the first of it is shown."""
+    """Warn that metadata can hold credentials, before the first of it is shown."""
     options = request.classic
     is_metadata = place.topic == METADATA_TOPIC or options.decoder is Decoder.CLUSTER_METADATA
     if is_metadata and options.print_data_log and not options.redact:
@@ -194,7 +194,7 @@ def warn_of_secrets(request: DumpRequest, place: LogPlace) -> None:
 
 
 def tails(group: list[str], request: DumpRequest, outcome: RunOutcome) -> dict[str, Tail]:
-    """Where the last rows of one partition begin, for each of its files that has some of them."""
+    """Return where the last rows of one partition begin, for each of its files that has some of them."""
     found: dict[str, Tail] = {}
     missing = request.tail or 0
     for path in reversed(group):

@@ -51,7 +51,7 @@ class RowDump:
         self.quota = Quota(request.limit)
 
     def dump(self, groups: Iterable[list[str]]) -> int:
-        """Print every file; returns how many rows there were."""
+        """Print every file; return how many rows there were."""
         shapes: list[str] = []
         for shape, files in groupby(self._files(groups), key=lambda file: self._shape(file[0])):
             shapes.append(shape.kind)
@@ -71,7 +71,7 @@ class RowDump:
                 yield from ((path, found[path]) for path in group if path in found)
 
     def _shape(self, path: str) -> RowTable:
-        """What rows a file gives."""
+        """Return the kind of rows that a file gives."""
         side = None if path == STDIN else side_table(self.request.kind(path))
         return side or (RECORD if self.request.shows_records else BATCH)
 
@@ -142,7 +142,7 @@ class RowDump:
                 if self.quota.take():
                     yield self._record_row(place, batch, record)
         except FormatError as error:
-            if batch.is_valid:  # otherwise the checksum has been blamed already
+            if batch.is_valid:  # otherwise the wrong checksum was reported already
                 yield self._damage(place, bad_records(batch, error))
 
     def _record_row(self, place: LogPlace, batch: Batch, record: AnyRecord) -> Row:
@@ -152,7 +152,7 @@ class RowDump:
         decoded = self._decoded(place, batch, record)
         if decoded is not None:
             row["decoded"] = decoded
-            if self.request.classic.redact:  # the raw bytes would tell what was hidden
+            if self.request.classic.redact:  # the raw bytes would reveal what was hidden
                 del row["key"], row["value"]
         return row
 

@@ -38,7 +38,7 @@ _SIDE_FILES = {
 
 
 class TextDump:
-    """Prints files as kafka-dump-log does; what is ours goes to stderr."""
+    """Prints files as kafka-dump-log does; additional messages go to stderr."""
 
     def __init__(self, request: DumpRequest, outcome: RunOutcome, listed: Sequence[str] = ()) -> None:
         self.request = request
@@ -51,7 +51,7 @@ class TextDump:
         self.text = guarded(self.out)
 
     def dump(self, groups: Iterable[list[str]]) -> int:
-        """Print all files and Kafka's closing reports; returns how many rows there were."""
+        """Print all files and Kafka's closing reports; return how many rows there were."""
         for group in groups:
             chosen = tails(group, self.request, self.outcome) if self.request.tail is not None else {}
             for path in group:
@@ -79,9 +79,9 @@ class TextDump:
             self.outcome.unread.append(path)
 
     def _suffix(self, path: str) -> str:
-        """Kafka goes by what stands behind the last dot, so `x.log.deleted` is unknown to it.
+        """Return the extension. Kafka takes what follows the last dot, so it does not know `x.log.deleted`.
 
-        That holds for files named by --files; those named as paths are what they were.
+        This applies to files named with --files; those named as paths are read as what they were.
         """
         if path in self.request.read_as:
             return f".{self.request.read_as[path].name}"
@@ -109,7 +109,7 @@ class TextDump:
 
     @property
     def _counts(self) -> bool:
-        """Whether the number of rows matters: to stop, to begin late, or to say that there was none."""
+        """Whether the number of rows matters: to stop, to begin late, or to report that there was none."""
         request = self.request
         return request.limit is not None or request.tail is not None or not request.takes_everything
 
@@ -135,7 +135,7 @@ class TextDump:
         self.out.buffer.write(harmless_bytes(text) if is_terminal(self.out) else text)
 
     def _note_file(self, place: LogPlace, damage: Damage) -> None:
-        """What is wrong with a side file; one that cannot be opened was not dumped."""
+        """Report damage in a side file; one that cannot be opened counts as failed."""
         if damage.kind is FindingClass.UNREADABLE or not os.path.exists(place.path):
             self.outcome.failed = True
         self.note(place, damage)

@@ -1,4 +1,4 @@
-"""`kafkatool export`: the records of a log as files for other programs."""
+"""`kafkatool export`: write the records of a log to files for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `export` goes through partitions: into one file, or a file for every segment."""
+"""How `export` goes through partitions: into one file, or one file per segment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SegmentEvent = Said | SeverityMet | ExportDone
 
 @dataclass(slots=True)
 class ExportTally:
-    """What was written."""
+    """How many files were written or skipped."""
 
     files: int = 0
     skipped: int = 0
@@ -40,7 +40,7 @@ class ExportTally:
 
 @dataclass(slots=True)
 class Export:
-    """One run."""
+    """One run of `export`."""
 
     reading: RecordReading
     files: Files
@@ -53,7 +53,7 @@ class Export:
     def into_file(
         self, subjects: list[Subject], path: str, limit: int | None = None, tail: int | None = None
     ) -> None:
-        """Everything behind each other; or so much of it, and the last so many of each partition."""
+        """Write all records into one file; at most `limit`, and the last `tail` of each partition."""
         self.make_directory(os.path.dirname(path), re.escape(os.path.basename(path)))
         with Replacement(self.files, path) as sink:
             writer = self.open_writer(sink)
@@ -61,7 +61,7 @@ class Export:
             self._finish(writer, sink)
 
     def into_directory(self, subjects: list[Subject], directory: str) -> None:
-        """`<partition>/<base offset>.<extension>`; what is done and has not changed is left alone."""
+        """Write `<partition>/<base offset>.<extension>`; skip segments that are done and have not changed."""
         refuse_same_names(subjects)
         manifest = self.open_manifest(directory)
         for subject in subjects:
@@ -72,7 +72,7 @@ class Export:
                 origin = self.origin(log, subject)
                 if origin is None or self.is_done(manifest, name, origin):
                     continue
-                # What was skipped may hold the beginning of something open.
+                # Skipped segments may hold the beginning of an open transaction.
                 stream = stream or self.reading.stream(subject, start=Start(log, 0), advance=self.advance)
                 path = os.path.join(directory, name)
                 self.take(self.write_segment(stream, log, path, origin), manifest, name)
@@ -100,7 +100,7 @@ class Export:
     def write_segment(
         self, stream: RecordStream, log: SegmentLog, path: str, origin: ExportOrigin
     ) -> Iterator[SegmentEvent]:
-        """Write one file; none where the log cannot be opened: it would look as if it had been."""
+        """Write one file, but none if the log cannot be opened: it would look like a finished export."""
         reading = self.reading
         rows, passing = reading.shown, self._passing()
         met: list[Severity] = []
@@ -121,7 +121,7 @@ class Export:
             yield ExportDone(origin, reading.shown - rows, self._passing() == passing, label)
 
     def take(self, events: Iterable[SegmentEvent], manifest: Manifest, name: str) -> None:
-        """Say what is said of a segment, and remember that it is done."""
+        """Report the events of a segment, and record that it is done."""
         for event in events:
             if isinstance(event, ExportDone):
                 manifest.put(name, event)
@@ -147,12 +147,12 @@ class Export:
         self.tally.files += 1
 
     def open_manifest(self, directory: str) -> Manifest:
-        """Make the directory of an export, and read what is done in it."""
+        """Make the directory of an export, and read what was done in it."""
         self.make_directory(directory, re.escape(MANIFEST))
         return Manifest(self.files, directory)
 
     def make_directory(self, path: str, names: str = _OF_SEGMENTS) -> None:
-        """Make it, and remove what killed runs left there of files with such names."""
+        """Make a directory, and remove leftovers of killed runs with such names."""
         try:
             make_directories(self.files, path)
             remove_leftovers(self.files, path, names)
@@ -161,7 +161,7 @@ class Export:
 
 
 def refuse_same_names(subjects: list[Subject]) -> None:
-    """Copies of one partition would go to the same files."""
+    """Check that no two partitions have the same name: copies would be written to the same files."""
     seen: dict[str, str] = {}
     for subject in subjects:
         if subject.name in seen:
@@ -173,7 +173,7 @@ def refuse_same_names(subjects: list[Subject]) -> None:
 
 
 def refuse_inside_logs(subjects: list[Subject], output: str) -> None:
-    """Nothing of ours goes into a log directory: a broker fails on directories that it does not know."""
+    """Check that output stays out of log directories: a broker fails on directories that it does not know."""
     for subject in subjects:
         if is_inside(output, subject.partition.path):
             raise Refused(f"{output}: is inside {subject.partition.path}, where only a broker writes")

@@ -1,4 +1,4 @@
-"""`export` in many processes or on many machines: a segment a task, each written where it is read."""
+"""`export` in many processes or on many machines: one task per segment, written where it is read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ExportRequest:
         settings: str,
         is_csv_safe: bool,
     ) -> ExportRequest:
-        """What a reading looks for, by one of so many workers."""
+        """Build the request from a reading, for one of so many workers."""
         return cls(
             reading.chosen,
             reading.show_all,
@@ -76,7 +76,7 @@ class SegmentRequest:
 
     @property
     def reads(self) -> str:
-        """The log; `path` is what is written."""
+        """The log that is read; `path` is the file that is written."""
         return self.log.path
 
     @property
@@ -86,7 +86,7 @@ class SegmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class SegmentAnswer:
-    """What came of one segment."""
+    """The result of one segment."""
 
     events: list[SegmentEvent]
     hidden: Hidden
@@ -95,7 +95,7 @@ class SegmentAnswer:
 
 
 def export_segment(ask: SegmentRequest) -> SegmentAnswer:
-    """One segment into one file, wherever this runs."""
+    """Export one segment into one file, wherever this runs."""
     how = ask.how
     reading = RecordReading(
         how.chosen,
@@ -103,12 +103,12 @@ def export_segment(ask: SegmentRequest) -> SegmentAnswer:
         how.max_batch_size,
         how.high_watermark,
         how.guest,
-        Talk(),  # what is said is sent back
-        says_mends=False,  # others look at the same log
+        Talk(),  # what it would print is sent back
+        says_mends=False,  # others read the same log
     )
     writers = opener(how.fmt, how.topics, how.bytes_as, reading, is_csv_safe=how.is_csv_safe)
     export = Export(reading, Disk(), writers, str(how.fmt), how.settings, lambda size: None)
-    # Other segments were not read before it: what is open there is looked up.
+    # Earlier segments were not read here: transactions open at the start are looked up.
     stream = reading.stream(ask.subject, start=Start(ask.log, 0))
     events = list(export.write_segment(stream, ask.log, ask.path, ask.origin))
     return SegmentAnswer(events, reading.hidden, reading.redacted, reading.mends)
@@ -117,7 +117,7 @@ def export_segment(ask: SegmentRequest) -> SegmentAnswer:
 def export_on(
     pool: Workers, export: Export, how: ExportRequest, subjects: list[Subject], directory: str
 ) -> None:
-    """The same files and manifest as `Export.into_directory` writes."""
+    """Write the same files and manifest as `Export.into_directory`."""
     refuse_same_names(subjects)
     manifest = export.open_manifest(directory)
     for ask, answer in in_order(pool, export_segment, _asks(export, how, subjects, directory, manifest)):

@@ -1,4 +1,4 @@
-"""What `export` is asked to write, and where."""
+"""What `export` is to write, and where."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class WantedExport:
         segments = sum(len(subject.partition.live_segments) for subject in subjects)
         if is_one_file(self.output):
             jobs = 1
-        # The pool comes first: it must not be forked where a library has started its threads.
+        # The pool comes first: it must not be forked after a library has started threads.
         pool = running.workers(jobs, min(segments, size // WORTH_A_WORKER), reading.talk, "export", size)
         with pool as (workers, advance):
             return self._write(subjects, reading, workers, advance)
@@ -94,14 +94,14 @@ class WantedExport:
 
 
 def is_one_file(output: str) -> bool:
-    """Whether a path means a file: there is one, or its name has an extension of one and no directory has."""
+    """Return whether a path means a file: it exists as one, or has a file's extension and is no directory."""
     if os.path.isdir(output) or output.endswith(os.sep):
         return False
     return os.path.exists(output) or os.path.splitext(output)[1] in _EXTENSIONS
 
 
 def format_of(output: str, asked: ExportFormat | None) -> ExportFormat:
-    """What was asked for, or what the name of the file says. Raises UsageError where they disagree."""
+    """Return the requested format, or that of the file name. Raises UsageError if they disagree."""
     named = _EXTENSIONS.get(os.path.splitext(output)[1]) if is_one_file(output) else None
     if asked is not None and named is not None and asked is not named:
         raise UsageError(

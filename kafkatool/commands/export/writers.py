@@ -1,4 +1,4 @@
-"""Files of records, a writer for every format."""
+"""Writers of record files, one per format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VISIBILITY_KEYS = ("is_control", "txn", "above_high_watermark", "below_log_start
 
 
 class ExportWriter(Protocol):
-    """One file that is being written."""
+    """A file that is being written."""
 
     def write(self, piece: RecordPiece, rows: Rows) -> None: ...
 
@@ -34,7 +34,7 @@ Opener = Callable[[Replacement], ExportWriter]
 def opener(
     fmt: ExportFormat, topics: Sequence[str], how: BytesFormat, reading: RecordReading, *, is_csv_safe: bool
 ) -> Opener:
-    """Makes a writer for a sink. Raises KafkatoolError where a library is missing."""
+    """Return a function that opens a writer for a sink. Raises KafkatoolError if a library is missing."""
     if fmt is ExportFormat.csv:
         return lambda sink: _CsvWriter(sink, how, reading, is_csv_safe)
     if fmt is ExportFormat.ndjson:
@@ -71,7 +71,7 @@ class _NdjsonWriter:
         self._sink.write(self._lines.text(place, piece, records_of(piece, rows)))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """No-op: nothing is buffered."""
 
 
 class _CsvWriter:
@@ -93,4 +93,4 @@ class _CsvWriter:
         self._sink.write("\n".join([*lines, ""]).encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """No-op: nothing is buffered."""

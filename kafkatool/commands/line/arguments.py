@@ -1,4 +1,4 @@
-"""What people type, made into values: sizes, positions, times, byte strings.
+"""Parse what people type: sizes, positions, times, byte strings.
 
 50M  1.5GiB  200kB        sizes: K, M, G, T and KiB … are powers of 1024, kB … of 1000
 1234                      an offset (or, where only a time is possible, epoch milliseconds)
@@ -40,14 +40,14 @@ class Position(NamedTuple):
 
 
 class HeaderFilter(NamedTuple):
-    """A record header that must be there, and its value if that matters."""
+    """A record header that must be present, and its value if that matters."""
 
     name: bytes
     value: bytes | None = None
 
 
 def parse_size(text: str) -> int:
-    """`50M` as a number of bytes. Raises UsageError."""
+    """Parse `50M` into a number of bytes. Raises UsageError."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is not a size: write for example 4096, 64K, 50M, 1.5GiB")
@@ -57,7 +57,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """Bytes a second, more than none. Raises UsageError."""
+    """Parse bytes per second, at least 1. Raises UsageError."""
     rate = parse_size(text)
     if rate <= 0:
         raise UsageError(f"{text!r} is not a rate: at least 1 byte a second is needed")
@@ -65,7 +65,7 @@ def parse_rate(text: str) -> int:
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """What --from and --to take: a bare integer is an offset, anything else a time. Raises UsageError."""
+    """Parse --from or --to: a bare integer is an offset, anything else a time. Raises UsageError."""
     text = text.strip()
     if _INTEGER.fullmatch(text):
         return Position(offset=int(text))
@@ -73,7 +73,7 @@ def parse_position(text: str, now_ms: int) -> Position:
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """What --at and --time take, as epoch milliseconds: here a bare integer is one. Raises UsageError."""
+    """Parse --at or --time into epoch milliseconds; a bare integer is taken as such. Raises UsageError."""
     text = text.strip()
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -103,12 +103,12 @@ def _parse_iso(text: str) -> int | None:
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    # Integers all the way: a float of milliseconds is off by one now and then.
+    # Integers only: a float of milliseconds is sometimes off by one.
     return (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def parse_duration(text: str) -> int:
-    """`7d` or `1d12h` as milliseconds. Raises UsageError."""
+    """Parse `7d` or `1d12h` into milliseconds. Raises UsageError."""
     text = text.strip()
     if not text or _STEP.sub("", text):
         raise UsageError(f"{text!r} is not a duration: write for example 90s, 12h, 7d, 1d12h")
@@ -116,7 +116,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_bytes(text: str) -> bytes:
-    """A key or value: UTF-8, `hex:…` or `base64:…`. Raises UsageError."""
+    """Parse a key or value: UTF-8, `hex:…` or `base64:…`. Raises UsageError."""
     try:
         if text.startswith("hex:"):
             return bytes.fromhex(text[4:])
@@ -130,13 +130,13 @@ def parse_bytes(text: str) -> bytes:
 
 
 def parse_header(text: str) -> HeaderFilter:
-    """`NAME` or `NAME=VALUE`. Raises UsageError."""
+    """Parse `NAME` or `NAME=VALUE`. Raises UsageError."""
     name, equals, value = text.partition("=")
     return HeaderFilter(parse_bytes(name), parse_bytes(value) if equals else None)
 
 
 def parse_high_watermark(text: str) -> str | int:
-    """`checkpoint`, `end` or an offset. Raises UsageError."""
+    """Parse `checkpoint`, `end` or an offset. Raises UsageError."""
     if text.isascii() and text.isdigit():
         return int(text)
     if text not in ("checkpoint", "end"):
@@ -145,7 +145,7 @@ def parse_high_watermark(text: str) -> str | int:
 
 
 def parse_regex(text: str) -> re.Pattern[bytes]:
-    """A pattern over bytes. Raises UsageError."""
+    """Parse a regular expression over bytes. Raises UsageError."""
     try:
         return re.compile(text.encode("utf-8", "surrogateescape"))
     except re.error as error:

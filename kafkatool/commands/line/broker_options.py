@@ -1,4 +1,4 @@
-"""What a broker goes by and a disk may not tell: options, and where settings come from with them."""
+"""What a broker uses but a disk may not show: options, and the settings that come from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerOptions:
-    """Settings, clock, high watermark and release."""
+    """Settings, clock, high watermark and Kafka version."""
 
     config: ConfigOpt = None
     at: Annotated[
@@ -44,14 +44,14 @@ class BrokerOptions:
         return now_ms if self.at is None else parse_time(self.at, now_ms)
 
     def watermark(self) -> tuple[int | None, bool]:
-        """The number that was given, None without one; and whether the end of the log stands for it."""
+        """Return the number that was given, or None; and whether the end of the log is to be used."""
         from kafkatool.commands.line.arguments import parse_high_watermark
 
         wanted = parse_high_watermark(self.high_watermark)
         return (wanted, False) if isinstance(wanted, int) else (None, wanted == "end")
 
     def settings(self, named: Sequence[str], given: Sequence[str] | None = None) -> SettingsRequest:
-        """What settings come from, among it what was named and what --set says."""
+        """Return where settings come from, including what was named and the values of --set."""
         from kafkatool.engine.cluster.settings_request import SettingsRequest
 
         return SettingsRequest(named, given or (), self.config, self.kafka_version)

@@ -1,4 +1,4 @@
-"""The order of a help text, and what is said of a command line that makes no sense."""
+"""The order of a help text, and how usage errors are worded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-# Every command takes these; in a help text they come last, behind what is special to the command.
+# Every command has these; its help lists them last, after its own options.
 SHARED = {
     *("max_rate", "max_errors", "cache", "quiet", "verbose", "no_progress", "debug", "help"),
 }
@@ -25,24 +25,24 @@ EXIT_CODES = {
 
 
 def epilog(examples: dict[str, str], *codes: int) -> str:
-    """What every help text has besides: examples (command line -> what it does) and exit codes.
+    """Return the end of a help text: examples (command line -> what it does) and exit codes.
 
-    0, 2, 3, 130 and 141 belong to every command; `codes` names those it has besides.
+    0, 2, 3, 130 and 141 apply to every command; `codes` are the additional ones.
     """
     lines = ["Examples:", ""]
     for command, meaning in examples.items():
         lines += [f"  # {meaning}", f"  {command}", ""]
     lines += ["Exit codes:", ""]
     lines += [f"  {code:<4} {EXIT_CODES[code]}" for code in sorted({0, 2, 3, 130, 141, *codes})]
-    # \b keeps the lines as they are.
+    # \b keeps the line breaks.
     return "\b\n" + "\n\n\b\n".join("\n".join(lines).split("\n\n"))
 
 
 class HelpOrder:
-    """Usage, what it is for, examples; then the rest, and the exit codes at the end.
+    """Usage, purpose, examples; then the rest, and the exit codes at the end.
 
-    Who looks for a line to paste finds it on the first screen. `epilog` holds examples and exit codes, as
-    `epilog` writes them.
+    So the first screen has a line to paste. `epilog` holds examples and exit codes, as the function `epilog`
+    writes them.
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -57,7 +57,7 @@ class HelpOrder:
         _section(formatter, "Exit codes", codes)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """First the options of this command, then those that all have."""
+        """Write the options of this command first, then those that all commands have."""
         this: Any = self
         records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Shared options": []}
         for parameter in this.get_params(ctx):
@@ -92,11 +92,11 @@ def _section(formatter: Any, title: str, text: str) -> None:
 
 
 class Command(HelpOrder, TyperCommand):
-    """A command that does something."""
+    """A command that does something itself, not a group."""
 
 
 def leaves(group: Any) -> dict[str, Any]:
-    """Every command that does something, by all its words: `bench append`."""
+    """Return every command that is not a group, by its full name: `bench append`."""
     found: dict[str, Any] = {}
     for name, command in group.commands.items():
         inner = leaves(command) if hasattr(command, "commands") else {"": command}
@@ -105,7 +105,7 @@ def leaves(group: Any) -> dict[str, Any]:
 
 
 def complaint(error: Any) -> str:
-    """One of Typer's usage errors in our voice: what is wrong, what was perhaps meant, where to read on."""
+    """Reword a usage error of Typer: what is wrong, what was perhaps meant, where to read more."""
     text = error.format_message().partition(" (Possible options:")[0].rstrip(".?")
     text, _, meant = text.replace("valid int range", "whole number").partition(". Did you mean ")
     words, meant = f"{text[0].lower()}{text[1:]}", meant or _meant(error)
@@ -115,7 +115,7 @@ def complaint(error: Any) -> str:
 
 
 def _meant(error: Any) -> str:
-    """The option or the value that comes nearest to what was typed, quoted; empty where none does."""
+    """Return the option or value nearest to what was typed, quoted; empty if none is near."""
     typed, known = getattr(error, "option_name", ""), []
     if typed and error.ctx is not None:
         known = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]

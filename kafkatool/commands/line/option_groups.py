@@ -1,7 +1,7 @@
-"""Options that come together: a command takes a dataclass of them as one parameter.
+"""Groups of options: a command takes a dataclass of them as one parameter.
 
-Typer knows only functions with one parameter for every option. `flat` makes such a function of a command, so
-that options which many commands share are listed once, with what is made of them beside.
+Typer only knows functions with one parameter per option. `flat` turns a command into such a function, so that
+shared options are listed once, next to the code that uses them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kafkatool.commands.screen.csv_safety import CSV_SAFE, NAME, OPTION, offers_
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with every parameter that is a dataclass replaced by the fields of it.
+    """Return the command with every dataclass parameter replaced by the dataclass's fields.
 
-    One that writes CSV takes --csv-safe besides, which the writers of CSV ask for.
+    If it writes CSV, it also gets --csv-safe, which the CSV writers read.
     """
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []

@@ -1,6 +1,6 @@
-"""Options that several commands share, each said once, and what is made of them.
+"""Options that several commands share, each defined once, and how they are parsed.
 
-Those that come together are dataclasses, see `groups`.
+Groups of options are dataclasses, see `option_groups`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from kafkatool.engine.files.source import Guest, Mending
     from kafkatool.format.kinds import FileKind
 
-__all__ = ["EXIT_CODES", "epilog"]  # every command's help ends with them, so they are found here too
+__all__ = ["EXIT_CODES", "epilog"]  # imported from here by commands: their help ends with them
 
-# A metavar that lists words with bars between them is completed from, see `completion_words`.
+# Completion uses a metavar that lists words separated by bars, see completion/words.py.
 RELEASES = "3.9|4.0|4.1|4.2|4.3"
 
-# What a Typer parameter's callback cannot return, the last resort in cli.py still has to know.
+# A Typer callback cannot return this, but the final error handler in cli.py needs it.
 DEBUG = "kafkatool.debug"
 
 
@@ -172,16 +172,16 @@ DebugOpt = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PathOptions:
-    """What a command is about."""
+    """What a command works on."""
 
     paths: PathsArg = None
     files_from: FilesFromOpt = None
     nul: NulOpt = False
 
     def expand(self, *, allow_stdin: bool = False, readable: Collection[FileKind] | None = None) -> Expansion:
-        """What was named. Raises UsageError where that is nothing, or a file of another kind.
+        """Expand what was named. Raises UsageError if there is nothing, or a file of another kind.
 
-        `readable` are the kinds of files that can be read where one is named itself; by default, all.
+        `readable` are the kinds of files that may be named directly; by default, all.
         """
         from kafkatool.engine.directory.named_file import READABLE
         from kafkatool.engine.directory.targets import FileReading, expand
@@ -204,7 +204,7 @@ class PathOptions:
         return None
 
     def directories(self) -> Expansion:
-        """What was named, for those to whom a single file says too little. Raises UsageError."""
+        """Expand what was named, for commands that need more than a single file. Raises UsageError."""
         from kafkatool.engine.directory.targets import FileTarget
 
         expansion = self.expand(readable=())
@@ -214,7 +214,7 @@ class PathOptions:
         return expansion
 
     def segment_files(self) -> Expansion:
-        """What was named, for those who want files of a segment by their names. Raises UsageError."""
+        """Expand what was named, for commands that need files with segment names. Raises UsageError."""
         from kafkatool.engine.directory.named_file import SEGMENT_FILES
         from kafkatool.engine.directory.targets import FileTarget
         from kafkatool.format.kinds import PRODUCER_SNAPSHOT
@@ -226,7 +226,7 @@ class PathOptions:
         return expansion
 
     def written(self) -> list[str]:
-        """The names as they were written, for those who label them. Raises UsageError where there is none."""
+        """Return the paths as they were typed, to be used as labels. Raises UsageError if there are none."""
         from kafkatool.engine.directory.targets import named_paths
 
         return named_paths(self.paths or [], files_from=self.files_from, nul=self.nul)
@@ -234,7 +234,7 @@ class PathOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileOptions(PathOptions):
-    """The same for commands that read single files too."""
+    """Paths, for commands that read single files too."""
 
     read_as: ReadAsOpt = None
 
@@ -246,7 +246,7 @@ class FileOptions(PathOptions):
 
 @dataclass(frozen=True, slots=True)
 class TalkOptions:
-    """How every command talks."""
+    """How every command reports on stderr."""
 
     quiet: QuietOpt = False
     verbose: VerboseOpt = False
@@ -259,14 +259,14 @@ class TalkOptions:
 
 @dataclass(frozen=True, slots=True)
 class CommonOptions(TalkOptions):
-    """The same, and how every command that reads logs does it."""
+    """How every command that reads logs reads them, and how it reports."""
 
     max_rate: MaxRateOpt = None
     max_errors: MaxErrorsOpt = None
     cache: CacheOpt = None
 
     def guest(self, *, mends_bits: bool = False) -> Guest:
-        """How to read; from here on this process goes last at the disk."""
+        """Return how to read, and lower this process's disk priority from here on."""
         from kafkatool.commands.line.arguments import parse_rate
         from kafkatool.engine.files.page_cache import idle_io_priority, keep_freed_memory
         from kafkatool.engine.files.source import Guest
@@ -290,7 +290,7 @@ def _mender() -> Mending:
 
 
 def severity(text: str) -> Severity:
-    """What --fail-on takes. Raises UsageError."""
+    """Parse --fail-on. Raises UsageError."""
     from kafkatool.engine.batches.damage import Severity
 
     for choice in Severity:
@@ -300,7 +300,7 @@ def severity(text: str) -> Severity:
 
 
 def share(text: str) -> float:
-    """`5%` or `0.05` as a number between 0 and 1. Raises UsageError."""
+    """Parse `5%` or `0.05` into a number between 0 and 1. Raises UsageError."""
     from kafkatool.errors import UsageError
 
     try:

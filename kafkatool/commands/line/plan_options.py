@@ -1,4 +1,4 @@
-"""Options of the commands that plan changes, and may carry them out."""
+"""Options of the commands that plan changes and can apply them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ UndoOpt = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """Whether and how a plan is carried out."""
+    """Whether and how a plan is applied."""
 
     apply: ApplyOpt = False
     offline: OfflineOpt = False
@@ -59,7 +59,7 @@ class ChangeOptions:
     def undo_instead(
         self, where: PathOptions, command: str, speak: Talk, fmt: Format, moved_to: str | None = None
     ) -> bool:
-        """Reverse what a journal says, if that was asked for; then there is nothing else to do."""
+        """Undo what a journal lists if --undo was given, and return whether it was."""
         from kafkatool.commands.rows.plans import UndoRequest, undo_journal
 
         if self.undo is None:
@@ -73,6 +73,6 @@ class ChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions(ChangeOptions):
-    """The same for plans that go by settings."""
+    """Change options, for plans that depend on settings."""
 
     settings: SetOpt = None

@@ -1,4 +1,4 @@
-"""When a check that remembers reads again what seems unchanged."""
+"""When an incremental check rereads data that seems unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER = "never"
 
 @dataclass(frozen=True, slots=True)
 class RecheckOptions:
-    """Bit rot changes neither the size nor the time of a file: what is known is read again in turn."""
+    """Bit rot changes neither the size nor the time of a file, so known segments are reread in turn."""
 
     recheck_older_than: Annotated[
         str | None,
@@ -43,7 +43,7 @@ class RecheckOptions:
         return self.recheck_older_than is not None or self.recheck_share is not None
 
     def recheck(self, now_ms: int) -> Recheck:
-        """What was asked for, by this clock. Raises UsageError."""
+        """Return the options as values; `now_ms` is the current time. Raises UsageError."""
         from kafkatool.engine.verify.rechecking import Recheck
 
         return Recheck(now_ms, self._older_than_ms(), self._share())

@@ -1,4 +1,4 @@
-"""Which records were asked for."""
+"""Which records were selected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Headers = Sequence[tuple[bytes, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """A record must pass all that is set; of several keys, one."""
+    """A record must match all conditions that are set, and any one of the keys."""
 
     wanted: Range = EVERYWHERE
     keys: frozenset[bytes] = frozenset()
@@ -27,20 +27,20 @@ class RecordFilter:
     producer_id: int | None = None
     control: Control | None = None
     leaves_out_secrets: bool = False
-    """Whether records of the cluster's metadata that hold credentials are not shown."""
+    """Whether cluster metadata records that hold credentials are left out."""
 
     @property
     def asks_for_records(self) -> bool:
-        """Whether anything but the range is set, which only single records can answer."""
+        """Whether anything but the range is set, so that single records must be examined."""
         return self != RecordFilter(self.wanted)
 
     @property
     def asks_for_content(self) -> bool:
-        """Whether keys or headers decide."""
+        """Whether keys or headers are filtered."""
         return bool(self.keys or self.key_regex is not None or self.headers)
 
     def takes_batch(self, batch: Batch) -> bool:
-        """What the header alone can tell, so that batches without a chance are never inflated."""
+        """Return whether a batch may match, by its header alone: others are never decompressed."""
         header = batch.header
         if self.control is not None and header.is_control != (self.control is Control.only):
             return False
@@ -56,7 +56,7 @@ class RecordFilter:
         )
 
     def takes_content(self, key: bytes | None, headers: Headers) -> bool:
-        """Whether key and headers are those that were asked for."""
+        """Return whether key and headers match."""
         return (
             (not self.keys or key in self.keys)
             and (self.key_regex is None or self._key_matches(key))

@@ -1,4 +1,4 @@
-"""Options that say which records are meant, and what is made of them."""
+"""Options that select records, and how they are parsed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TailOpt = Annotated[int | None, typer.Option("--tail", metavar="N", min=0, help=
 
 @dataclass(frozen=True, slots=True)
 class RecordChoice:
-    """Which records are meant."""
+    """Which records are selected."""
 
     from_: FromOpt = None
     to: ToOpt = None
@@ -67,7 +67,7 @@ class RecordChoice:
     control: ControlOpt = None
 
     def filter(self) -> RecordFilter:
-        """What the options ask for. Raises UsageError."""
+        """Return the filter that the options describe. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_bytes, parse_header, parse_regex
         from kafkatool.commands.line.record_filters import RecordFilter
 
@@ -83,14 +83,14 @@ class RecordChoice:
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions(RecordChoice):
-    """The same, and how many of them."""
+    """Which records are selected, and how many of them."""
 
     limit: LimitOpt = None
     tail: TailOpt = None
 
 
 def parse_range(from_: str | None, to: str | None) -> Range:
-    """What --from and --to say. Raises UsageError."""
+    """Parse --from and --to. Raises UsageError."""
     from kafkatool.engine.batches.seek import Range
 
     first, last = _position(from_), _position(to)

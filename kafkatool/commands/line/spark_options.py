@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Advance = Callable[[int], None]
 RunningPool = AbstractContextManager[tuple["Workers", Advance]]
-"""Workers to run on, and whom to tell of bytes that are done."""
+"""Workers to run on, and a function to report finished bytes to."""
 
 SparkOpt = Annotated[
     str | None,
@@ -37,7 +37,7 @@ MasterOpt = Annotated[
         "untested).",
     ),
 ]
-"""For what runs nowhere else."""
+"""For commands that only run on Spark."""
 EMBEDDED = "local[*]"
 ConfOpt = Annotated[
     list[str] | None,
@@ -47,7 +47,7 @@ ConfOpt = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where a job runs, if not in processes of this machine."""
+    """Where a job runs, if not in processes on this machine."""
 
     spark: SparkOpt = None
     conf: ConfOpt = None
@@ -56,13 +56,13 @@ class SparkOptions:
     def workers(
         self, jobs: int, most: int | None, talk: Talk, label: str, total: int | None
     ) -> Iterator[tuple[Workers, Advance]]:
-        """A pool to run on, and whom to tell of bytes that are done."""
+        """Yield a pool to run on, and a function to report finished bytes to."""
         if self.spark is None:
             if self.conf:
                 raise UsageError("--conf is for Spark; give --spark too")
             from kafkatool.engine.jobs.worker_pool import workers
 
-            # The pool comes first: processes are forked before anything starts a thread.
+            # The pool comes first: processes must be forked before any thread starts.
             with workers(jobs, most) as pool, talk.progress(label, total) as advance:
                 yield pool, advance
             return
@@ -77,14 +77,14 @@ class SparkOptions:
 
     @contextmanager
     def session(self, master: str, talk: Talk) -> Iterator[Any]:
-        """A session of Spark. Raises KafkatoolError where there can be none."""
+        """Yield a Spark session. Raises KafkatoolError if there can be none."""
         from kafkatool.spark.session import open_session
 
         with open_session(master, self.settings(), talk.note) as session:
             yield session
 
     def settings(self) -> dict[str, str]:
-        """What --conf says. Raises UsageError."""
+        """Parse --conf. Raises UsageError."""
         found = {}
         for text in self.conf or ():
             key, equals, value = text.partition("=")
@@ -95,4 +95,4 @@ class SparkOptions:
 
 
 def _nobody(_size: int) -> None:
-    """Spark's own tasks tell how far they are."""
+    """No-op: Spark's own tasks report their progress."""

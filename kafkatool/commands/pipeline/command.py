@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkatool.commands.line.command_line import epilog
 
-# In the order of `kafkatool pipeline --help`; each is a module `pipeline_…` beside this one.
+# In the order of `kafkatool pipeline --help`; each is a module in this package.
 SUBCOMMANDS = {
     "run": "Audit log directories into Parquet tables, on Spark.",
     "collect": "Do a broker's part of that on the broker, without Spark.",

@@ -1,4 +1,4 @@
-"""What `pipeline run` and `pipeline collect` share: settings, and what is told of a run."""
+"""What `pipeline run` and `pipeline collect` share: settings, and how a run is reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RootOptions(PathOptions):
-    """Whose logs they are: roots may have labels."""
+    """The roots to audit; they may have labels."""
 
     paths: Annotated[
         list[str] | None,
@@ -37,7 +37,7 @@ class RootOptions(PathOptions):
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions(RecheckOptions):
-    """How logs are judged, what is kept, and when it is read again."""
+    """How logs are checked, what is kept, and when data is reread."""
 
     deep: Annotated[bool, typer.Option("--deep", help="Decompress every batch and decode every record.")] = (
         False
@@ -59,7 +59,7 @@ class AuditOptions(RecheckOptions):
     ] = 2
 
     def prepared(self, paths: list[str], out: str, common: CommonOptions) -> PipelineRun:
-        """A run that is ready to go. Raises UsageError and Refused."""
+        """Return a run that is ready to start. Raises UsageError and Refused."""
         from time import time_ns
 
         from kafkatool.commands.line.arguments import parse_time
@@ -83,7 +83,7 @@ class AuditOptions(RecheckOptions):
 
 
 def tell_run(summary: RunSummary, fmt: Format, talk: Talk, least: Severity, *, raw: bool) -> ExitCode:
-    """The one row of a run, what went wrong, and how it ends."""
+    """Write the row of a run, report what failed, and return the exit code."""
     with rows(fmt, RUN_COLUMNS, raw=raw) as out:
         out.write(run_row(summary))
     for failure in summary.failures:

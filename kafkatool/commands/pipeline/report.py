@@ -1,4 +1,4 @@
-"""`kafkatool pipeline report`: what an audit says, and what is new in it."""
+"""`kafkatool pipeline report`: the results of an audit, and what is new in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafkatool rebuild-index`: indexes and producer snapshots from the log."""
+"""`kafkatool rebuild-index`: rebuild indexes and producer snapshots from the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `rebuild-index` tells: what is not right beside a log, the damage in it, and the steps."""
+"""The output of `rebuild-index`: what is wrong beside a log, the damage in it, and the steps."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class RebuildTelling:
 
     @contextmanager
     def rows(self, *, raw: bool) -> Iterator[None]:
-        """Where rows go."""
+        """Open the output for rows."""
         with rows(self.fmt, STEP_COLUMNS, raw=raw) as self.out:
             yield
 
     def tell(self, home: Home, pool: Workers) -> None:
-        """Show what is not right in one directory, and make it so if that is wanted."""
+        """Show what is wrong in one directory and, if requested, rebuild it."""
         size = sum(named.log_bytes for named in home.partitions)
         with self.talk.progress("reading", size) as advance:
             [done] = told(self.run.rebuild(home, pool, advance), self.talk, self.outcome)

@@ -1,7 +1,7 @@
-"""Records as lines of NDJSON, quickly: the very text that `ndjson(visible_row(...))` is.
+"""Records as lines of NDJSON, quickly: exactly the text of `ndjson(visible_row(...))`.
 
-Of a row only offset, time, key, value, headers and sizes are a record's own. What all records of a batch
-share is written once for the batch, and no object is made that a line does not need.
+In a row only offset, time, key, value, headers and sizes belong to the single record. What all records of a
+batch share is formatted once per batch, and no object is created that a line does not need.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = ("false", "true")
 
 
 class _Shared(NamedTuple):
-    """What all records of a batch have in common, between their own parts."""
+    """What all records of a batch share, split around the parts of a single record."""
 
     after_time: str
     sequence: str | None
@@ -31,7 +31,7 @@ class _Shared(NamedTuple):
 
 
 class RecordLines:
-    """Writes lines; for one run of a command."""
+    """Formats lines for one run of a command."""
 
     def __init__(self, how: BytesFormat) -> None:
         self._encode = ndjson_encoder(how)
@@ -40,7 +40,7 @@ class RecordLines:
     def text(
         self, place: LogPlace, piece: RecordPiece, records: Iterable[tuple[int, Batch, Record]]
     ) -> bytes:
-        """A line for each of these records."""
+        """Return one line for each of these records."""
         front = self._front(place)
         write, judged = self._text, piece.judged
         above, below = judged.above_high_watermark.tolist(), judged.below_log_start.tolist()
@@ -65,7 +65,7 @@ class RecordLines:
         return start[:-1] + ',"offset":'
 
     def _shared(self, place: LogPlace, piece: RecordPiece, row: int, batch: Batch) -> _Shared:
-        """Cut out of the whole row of a record that has nothing of its own."""
+        """Cut the shared parts out of the whole row of a record that is empty itself."""
         nothing = Record(0, 0, 0, 0, None, None, ())
         found = self._encode(visible_row(place, piece, row, batch, nothing))
         after_time = found[found.index(',"timestamp_type"') : found.index("null", found.index('"key":'))]

@@ -1,4 +1,4 @@
-"""What `cat` and `export` share: which records are shown, what is said of the others, and how it ends."""
+"""What `cat` and `export` share: which records are shown, what is reported about others, and the outcome."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class RecordReading:
     hidden: Hidden = field(default_factory=Hidden)
     shown: int = 0
     failures: set[str] = field(default_factory=set)
-    """What could not be read, as it was told."""
+    """Problems that were reported: what could not be read."""
     redacted: int = 0
-    """How many records were left out for what they tell."""
+    """How many records were left out because they contain secrets."""
     stdin: str | None = None
-    """Where standard input is kept; it is called `-`."""
+    """The path where standard input is stored; messages call it `-`."""
     mends: dict[str, set[str]] = field(default_factory=dict)
-    """By log: what was said of its flipped bits."""
+    """By log: the flipped bits that were reported."""
     says_mends: bool = True
-    """False where whoever started this says them, lest several say the same."""
+    """False if the process that started this one reports them, so that each is reported once."""
     _place: Callable[[str], LogPlace] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,11 +74,11 @@ class RecordReading:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether nothing was asked for that could leave something out."""
+        """Whether no filter is set that could leave something out."""
         return self.chosen == RecordFilter(leaves_out_secrets=self.chosen.leaves_out_secrets)
 
     def subjects(self, where: PathOptions) -> list[Subject]:
-        """The partitions that were named; what could not be read of them is said."""
+        """Return the partitions that were named; report what could not be read."""
         expansion = where.expand(readable=SEGMENT_FILES)
         found = Selection(expansion.targets, self.guest)
         for problem in [*expansion.problems, *found.problems]:
@@ -93,7 +93,7 @@ class RecordReading:
         return subjects
 
     def topics(self, subjects: list[Subject]) -> list[str]:
-        """By their real names, where directories have them cut."""
+        """Return the topics by their real names, where directory names are truncated."""
         paths = (os.path.join(one.partition.path, kinds.LOG.name) for one in subjects)
         return sorted({topic for path in paths if (topic := self.place(path).topic) is not None})
 
@@ -124,7 +124,7 @@ class RecordReading:
         )
 
     def fail(self, problem: str) -> None:
-        """Something cannot be read: said once, and the rest is shown."""
+        """Report that something cannot be read, once; the rest is shown."""
         if problem not in self.failures:
             self.talk.warn(problem)
         self.failures.add(problem)
@@ -134,7 +134,7 @@ class RecordReading:
         return self._place(path)
 
     def rows(self, piece: RecordPiece, *, counts: bool = True) -> Rows:
-        """Which records of a piece are shown; those that a rule hides are counted."""
+        """Return which records of a piece are shown; count those that a rule hides."""
         chosen = self._chosen(piece, counts=counts)
         if self.show_all:
             return chosen
@@ -147,7 +147,7 @@ class RecordReading:
         return shown
 
     def _chosen(self, piece: RecordPiece, *, counts: bool) -> Rows:
-        """The same as RecordFilter.takes, for many at once; only content is looked at one by one."""
+        """Do the same as RecordFilter.takes, for many records at once; only content is checked one by one."""
         columns, judged, chosen = piece.columns, piece.judged, self.chosen
         takes = records_in(chosen.wanted, columns.offset, columns.timestamp_ms)
         if chosen.producer_id is not None:
@@ -163,7 +163,7 @@ class RecordReading:
         return self._with_content(columns, rows) if chosen.asks_for_content else rows
 
     def _with_content(self, columns: RecordColumns, rows: Rows) -> Rows:
-        """Those whose key and headers are asked for; sizes spare most of the looking."""
+        """Return the rows whose key and headers match; sizes rule out most of them cheaply."""
         chosen = self.chosen
         if chosen.keys:
             rows = rows[np.isin(columns.key_size[rows], [len(key) for key in chosen.keys])]
@@ -177,7 +177,7 @@ class RecordReading:
         return np.array(found, dtype=np.int64)
 
     def told_of(self, found: UnreadPiece | Note | Caution | Failure) -> Iterator[Said | SeverityMet]:
-        """What there is to say of what is no piece; the walk goes on."""
+        """Yield what to report about anything that is not a piece; reading continues."""
         if not isinstance(found, UnreadPiece):
             yield found
             return
@@ -191,14 +191,14 @@ class RecordReading:
         yield Detail(sentence) if damage.severity is Severity.NOTE else Caution(sentence)
 
     def say(self, event: Said | SeverityMet) -> None:
-        """Say one thing; what cannot be read is said once."""
+        """Report one event; what cannot be read is reported once."""
         if isinstance(event, Failure):
             self.fail(event.message)
         else:
             say(event, self.talk, self.outcome)
 
     def mended(self, path: str, message: str) -> None:
-        """Say that a flipped bit was found in a log; once, though several may look at it."""
+        """Report that a flipped bit was found in a log; once, even if several readers find it."""
         said = self.mends.setdefault(path, set())
         is_new = message not in said
         said.add(message)
@@ -206,13 +206,13 @@ class RecordReading:
             self.talk.warn(f"{STDIN if path == self.stdin else path}: {message}")
 
     def conclude(self) -> None:
-        """Say what has to be said at the end. A log that was mended is still damaged where it lies."""
+        """Report what is due at the end. A log whose bits were mended in memory is still damaged on disk."""
         self.say_hidden()
         if self.mends:
             self.outcome.met_severity(Severity.DEGRADED)
 
     def say_hidden(self) -> None:
-        """How many records each rule hid."""
+        """Report how many records each rule hid."""
         lost = self.hidden.counts[VisibilityRule.UNKNOWN]
         if lost:
             self.talk.warn(
@@ -228,7 +228,7 @@ class RecordReading:
 def visible_row(
     place: LogPlace, piece: RecordPiece, row: int, batch: Batch, record: Record
 ) -> dict[str, object]:
-    """A record's row of NDJSON, with what is known of its visibility."""
+    """Return a record's NDJSON row, including its visibility."""
     found = record_row(place, batch, record, payload=True)
     header, number, judged = batch.header, piece.columns.batch[row], piece.judged
     is_legacy = isinstance(header, LegacyHeader)
@@ -257,5 +257,5 @@ def _some(names: Sequence[str]) -> str:
 
 
 def log_bytes(subjects: Iterable[Subject]) -> int:
-    """What there is to read, for a progress bar."""
+    """Return how many bytes there are to read, for a progress bar."""
     return sum(subject.named.log_bytes for subject in subjects)

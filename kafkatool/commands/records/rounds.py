@@ -1,4 +1,4 @@
-"""How `cat` and `export` go through partitions: once, or round by round for ever."""
+"""How `cat` and `export` go through partitions: once, or in rounds without end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ POLL_S = 0.25
 
 
 class Taker(Protocol):
-    """Takes some of a piece's records."""
+    """Writes some of a piece's records."""
 
     def write(self, piece: RecordPiece, rows: Rows) -> None: ...
 
 
 class Rounds:
-    """Hands out partitions until there is no more, the limit is reached, or somebody interrupts."""
+    """Goes through partitions until they are finished, the limit is reached, or an interrupt comes."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Rounds:
                 return
 
     def _stream(self, subject: Subject, tail: int | None, *, follows: bool) -> RecordStream | None:
-        """From the start, or from where the last rows begin; None where there are none and never will."""
+        """Open a stream at the start, or at the last `tail` rows; None without any, now or later."""
         if tail is None:
             return self.reading.stream(subject, follows=follows, advance=self._advance)
         found = tail_start(self.reading, subject, tail)
@@ -108,7 +108,7 @@ class Rounds:
 
 
 def tail_start(reading: RecordReading, subject: Subject, count: int) -> tuple[Start, int] | None:
-    """Where the last records that are shown begin, and how many to leave out there; None: there are none."""
+    """Return where the last `count` shown records begin, and how many to skip there; None without any."""
     found: tuple[Start, int] | None = None
     logs = logs_of(subject.named)
     for log in reversed(logs):
@@ -133,7 +133,7 @@ def tail_start(reading: RecordReading, subject: Subject, count: int) -> tuple[St
 
 
 class _Counter:
-    """How many records of a batch are shown."""
+    """Counts how many records of a batch are shown."""
 
     def __init__(self, reading: RecordReading, subject: Subject, log: SegmentLog, source: Source) -> None:
         self._reading = reading
@@ -147,7 +147,7 @@ class _Counter:
         return self._reading.stream(self._subject, start=Start(self._log, 0))
 
     def rows_of(self, batch: Batch) -> int:
-        if batch.header.last_offset <= self._last_offset:  # a search goes back, a stream does not
+        if batch.header.last_offset <= self._last_offset:  # a search goes backwards, a stream does not
             self._stream = self._new_stream()
         self._last_offset = batch.header.last_offset
         pieces = self._stream.of_batch(self._log, self._source, batch)

@@ -1,4 +1,4 @@
-"""The options of commands that show records as a consumer gets them."""
+"""Options of commands that show records as a consumer gets them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ExportFormat(StrEnum):
-    """What `export` writes."""
+    """The formats that `export` writes."""
 
     parquet = "parquet"
     arrow = "arrow"
@@ -57,7 +57,7 @@ class VisibleOptions:
     ] = False
 
     def reading(self, chosen: RecordFilter, common: CommonOptions) -> RecordReading:
-        """Raises UsageError."""
+        """Return the reading that the options describe. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_size
         from kafkatool.commands.records.reading import RecordReading
 

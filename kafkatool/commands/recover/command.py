@@ -1,4 +1,4 @@
-"""`kafkatool recover`: what a broker would do at its next start, told beforehand and, if wanted, done."""
+"""`kafkatool recover`: show what a broker would do at its next start and, if requested, do it."""
 
 from __future__ import annotations
 

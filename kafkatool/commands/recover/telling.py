@@ -1,4 +1,4 @@
-"""What `recover` tells: what a start does to each partition, what that loses, and the steps."""
+"""The output of `recover`: what a start does to each partition, what that loses, and the steps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RecoveryTelling:
     raw: bool
 
     def tell(self, home: Home, pool: Workers) -> None:
-        """Show what a start makes of one directory, and do the same if that is wanted."""
+        """Show what a start does with one directory and, if requested, do the same."""
         size = sum(named.log_bytes for named in home.partitions)
         with self.talk.progress("reading", size) as advance:
             [found] = told(self.run.start(home, pool, advance), self.talk, self.outcome)

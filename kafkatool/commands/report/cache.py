@@ -1,4 +1,4 @@
-"""What `report` shows of the page cache: sums of all partitions, strips of the largest."""
+"""What `report` shows of the page cache: sums over all partitions, strips of the largest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CacheStrip:
 
 @dataclass(slots=True)
 class CacheShown:
-    """The largest partitions, and all of them together."""
+    """The largest partitions, and the totals of all."""
 
     strips: list[CacheStrip] = field(default_factory=list)
     left_out: int = 0
@@ -37,7 +37,7 @@ class CacheShown:
         return _share(self.resident_size, self.log_size)
 
     def add(self, mapped: MappedPartition, tail: CachedTail | None) -> CacheRow:
-        """Returns the row of this partition."""
+        """Add a partition, and return its row."""
         row = partition_row(mapped, tail)
         size, resident = row["log_size"], row["log_resident_size"]
         self.log_size += size

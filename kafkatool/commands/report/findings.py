@@ -1,4 +1,4 @@
-"""What `report` says of damage: a table of partitions, a card with a map for each, and records around it."""
+"""The damage in `report`: a table of partitions, a card with a map for each, and nearby records."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _FINDING_HEADS = (
 )
 _RECORD_HEADS = (("Offset", "n"), ("Time", "one"), ("Key", "name"), ("Value", "text"))
 _AT_ONCE = 12
-"""Lines of damaged partitions that are not behind a click."""
+"""Lines of damaged partitions that are visible without a click."""
 _OPEN_UP_TO = 6
-"""Lists of findings that are not longer are open from the start."""
+"""Lists of up to this many findings are open from the start."""
 
 
 def findings_section(run: Gathering) -> Iterator[Markup]:
@@ -46,7 +46,7 @@ def findings_section(run: Gathering) -> Iterator[Markup]:
 
 
 def _damaged(run: Gathering, troubles: list[Trouble]) -> Iterator[Markup]:
-    """A line for each, and a card for the worst of those that there is more to say of."""
+    """Yield a line for each, and a card for the worst of those with more to show."""
     cards = [one for one in troubles if _deserves_a_card(one)][:MOST_CARDS]
     anchors = {id(one): f"trouble-{at}" for at, one in enumerate(cards)}
     classes = ", ".join(f"{name} {count:,}" for name, count in run.classes.most_common())
@@ -84,7 +84,7 @@ def pill(severity: Severity) -> Markup:
 
 
 def _copies(finding: Finding) -> str | None:
-    """What the newest metadata on the disk says of other nodes."""
+    """Return what the newest metadata on the disk says about other replicas."""
     replicas = finding.replicas
     if replicas is None:
         return None
@@ -175,7 +175,7 @@ def _notes(run: Gathering, count: int) -> Markup:
 
 
 def records_section(records: list[tuple[Trouble, list[Around]]] | None) -> Iterator[Markup]:
-    """Nothing at all unless payloads were asked for."""
+    """Yield the records around damage; nothing unless payloads were asked for."""
     for trouble, places in records or ():
         for around in places:
             yield from _around(trouble, around)

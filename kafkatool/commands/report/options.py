@@ -1,4 +1,4 @@
-"""What `report` can be asked for."""
+"""The options of `report`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReportFormat(StrEnum):
-    """How the report is written."""
+    """The output formats."""
 
     html = "html"
     ndjson = "ndjson"
@@ -24,7 +24,7 @@ class ReportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgedBy:
-    """What retention and compaction are judged by, and when."""
+    """The settings and the time for judging retention and compaction."""
 
     now: Annotated[
         str | None,
@@ -45,7 +45,7 @@ class JudgedBy:
     def gathering(
         self, where: PathOptions, common: CommonOptions, *, part: float | None, deep: bool
     ) -> Gathering:
-        """What there is to read. Raises UsageError where that is nothing."""
+        """Return what there is to read. Raises UsageError if there is nothing."""
         from time import time_ns
 
         from kafkatool.commands.line.arguments import parse_duration, parse_time

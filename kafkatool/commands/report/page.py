@@ -1,6 +1,6 @@
 """The page of `report`: what is wrong and what to do first, then everything that explains it.
 
-What would make the page grow without end is cut, and that is said: the worst and the largest are shown.
+Lists that would grow without end are cut, and the page says so: the worst and the largest are shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kafkatool.engine.report.trouble import Trouble
 
 @dataclass(slots=True)
 class Told:
-    """All that the page tells of one run."""
+    """Everything that the page shows of one run."""
 
     run: Gathering
     cache: CacheShown
@@ -42,11 +42,11 @@ class Told:
     forecast: str
     deep: bool
     records: list[tuple[Trouble, list[Around]]] | None = None
-    """None: payloads stay out."""
+    """None: payloads are left out."""
 
 
 def report_page(told: Told) -> Iterator[str]:
-    """The page, in pieces of text."""
+    """Return the page, in pieces of text."""
     return page(f"kafkatool report: {verdict(told.run).state}", STYLE, _body(told))
 
 
@@ -78,7 +78,7 @@ def _body(told: Told) -> Iterator[str]:
     yield tag("footer", f"kafkatool {__version__}, {iso_time(run.now_ms)}. In this file: {payloads}.") + "\n"
 
 
-# --- first ----------------------------------------------------------------------------------------------
+# --- top ------------------------------------------------------------------------------------------------
 
 
 def _head(told: Told) -> Iterator[Markup]:
@@ -152,7 +152,7 @@ def _tiles(told: Told) -> Iterator[Markup]:
         yield tag("div", tag("b", value), tag("span", words), class_=f"tile {tone}".strip())
 
 
-# --- last -------------------------------------------------------------------------------------------
+# --- end --------------------------------------------------------------------------------------------
 
 
 def _remarks(told: Told) -> Iterator[Markup]:

@@ -1,7 +1,7 @@
-"""The pictures of `report`: where damage lies, segments in time, bytes by the hour, and what is to come.
+"""The pictures of `report`: where damage lies, segments over time, bytes per hour, and the forecast.
 
-Each is one drawing that is as wide as there is room; what is written stands beside and below it, so that it
-can be read at any width. A drawing never has more pieces than it has room for.
+Each is one drawing that fills the available width; its text is placed beside and below it, so that it can be
+read at any width. A drawing never has more pieces than it has room for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafkatool.engine.retention.rules import Decision, RetentionVerdict, Segment
 
 _MOST_CUTS = 120
 _LEAST = 2.0
-"""What is there is never drawn narrower than this."""
+"""Nothing is drawn narrower than this."""
 _KINDS = ["", *(f"f-{severity.label}" for severity in Severity)]
 _SAID = {
     "f-loss": "records lost or unreadable",
@@ -40,7 +40,7 @@ SEGMENT_WORDS = {
 
 
 def damage_map(found: DamageMap) -> Markup:
-    """A log from first byte to last: above what is wrong in it, below what is wrong in its other files."""
+    """Draw a log from first byte to last: its damage above, that of its other files below."""
     parts = [rectangle("ground", 0, 0, WIDTH, 20), rectangle("ground", 0, 24, WIDTH, 6)]
     if len(found.ends) <= _MOST_CUTS:
         parts += [rectangle("cut", WIDTH * end / found.size - 0.5, 0, 1.5, 30) for end in found.ends[:-1]]
@@ -50,7 +50,7 @@ def damage_map(found: DamageMap) -> Markup:
 
 
 def _widened(cells: bytearray) -> bytearray:
-    """The same with a mark that is one cell wide made three: it has to be seen on a telephone too."""
+    """Return the cells with marks of one cell widened to three, so that they are visible on a phone too."""
     found = bytearray(cells)
     for at, mark in enumerate(cells):
         if mark:
@@ -61,7 +61,7 @@ def _widened(cells: bytearray) -> bytearray:
 
 
 def segment_line(verdicts: Sequence[RetentionVerdict], hurt: set[int], axis: TimeAxis) -> Markup:
-    """The segments of one log, each from its first time to its greatest."""
+    """Draw the segments of one log, each from its first time to its greatest."""
     parts = [rectangle("ground", 0, 9.5, WIDTH, 1)]
     for piece in _merged(_Piece.of(verdict, axis) for verdict in verdicts):
         width = max(piece.end - piece.start, _LEAST)
@@ -77,7 +77,7 @@ def segment_line(verdicts: Sequence[RetentionVerdict], hurt: set[int], axis: Tim
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A segment, or neighbours that are too short to be drawn by themselves."""
+    """A segment, or neighbours that are too short to be drawn separately."""
 
     kind: str
     start: float
@@ -104,7 +104,7 @@ class _Piece:
 
 
 def _merged(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """Neighbours of one kind that would be drawn over each other, as one; else with a hair between them."""
+    """Yield overlapping neighbours of one kind as one piece; others with a small gap between them."""
     held: _Piece | None = None
     for piece in pieces:
         if held is None:
@@ -118,13 +118,13 @@ def _merged(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
         yield held
 
 
-# --- all of them --------------------------------------------------------------------------------------
+# --- all partitions -----------------------------------------------------------------------------------
 
 _LEAST_BARS, _MOST_BARS = 24, 336
 
 
 def histogram(timeline: Timeline, now_ms: int) -> tuple[Markup, Timeline, int]:
-    """Bytes of every stretch of time; also the stretches that were drawn, and bytes outside of those."""
+    """Draw the bytes per time span; also return the spans that were drawn, and the bytes outside them."""
     drawn = timeline.coarse(_MOST_BARS)
     width = drawn.width_ms
     stretches, sizes = drawn.stretches.tolist(), drawn.measures[:, 2].tolist()
@@ -146,7 +146,7 @@ def histogram(timeline: Timeline, now_ms: int) -> tuple[Markup, Timeline, int]:
 
 
 def forecast_chart(found: Forecast) -> Markup:
-    """Bytes of all logs, from now on."""
+    """Draw the bytes of all logs, from now on."""
     points = found.points
     greatest = max(max(point.size for point in points), 1)
     axis = TimeAxis(points[0].at_ms, points[-1].at_ms)
@@ -176,7 +176,7 @@ def _grid() -> Iterator[Markup]:
 
 
 def bar(parts: Iterable[tuple[str, float]], label: str) -> Markup:
-    """Shares of a whole that is as long as the bar."""
+    """Draw shares of a whole; the bar's length is the whole."""
     drawn, at = [rectangle("ground", 0, 0, 100, 10)], 0.0
     for kind, share in parts:
         if share > 0:
@@ -186,7 +186,7 @@ def bar(parts: Iterable[tuple[str, float]], label: str) -> Markup:
 
 
 def row(name: object, drawing: object, number: object, says: object = None) -> Markup:
-    """A strip with its name before it, a number behind it, and what it means below."""
+    """Build a strip with its name before it, a number after it, and its meaning below."""
     parts = [
         tag("div", name, class_="who"),
         tag("div", drawing, class_="map"),

@@ -1,4 +1,4 @@
-"""`report` for scripts: rows of the commands that it stands for, and one of its own at the end."""
+"""`report` for scripts: rows of other commands, and one row of its own at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafkatool.engine.report.records_around import Around
 def report_rows(
     run: Gathering, pool: Workers, advance: Callable[[int], None], *, with_payloads: bool
 ) -> Iterator[Row]:
-    """Everything, findings as they are found."""
+    """Yield all rows, findings as they are found."""
     cache = CacheShown()
     for mapped, tail in run.cache_maps():
         yield cache.add(mapped, tail)

@@ -1,4 +1,4 @@
-"""The sections of the page of `report` that are not about damage: sizes, times, what is to come, settings."""
+"""The sections of the page of `report` other than damage: sizes, times, forecasts, settings."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def hours_section(run: Gathering) -> Iterator[Markup]:
     yield chart
 
 
-# --- what becomes of it ---------------------------------------------------------------------------------
+# --- retention, compaction, codecs ----------------------------------------------------------------------
 
 
 def retention_section(run: Gathering, forecast: str) -> Iterator[Markup]:

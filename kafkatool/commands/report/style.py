@@ -1,4 +1,4 @@
-"""How the page of `report` looks: on a wide screen, on a telephone, on paper; by day and by night."""
+"""The style of the page of `report`: on wide screens, phones and paper; light and dark."""
 
 from __future__ import annotations
 

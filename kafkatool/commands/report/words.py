@@ -1,4 +1,4 @@
-"""What `report` says first: what is wrong in a sentence, and what to do next in another."""
+"""The first words of `report`: what is wrong in a sentence, and what to do next in another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_RANGES = 8
 
 
 class ReportVerdict(NamedTuple):
-    """`kind` is a severity, `unread` or `good`; `command` may be None, or no command but a thing to do."""
+    """`kind` is a severity, `unread` or `good`; `command` may be None, or an instruction in words."""
 
     kind: str
     state: str
@@ -102,7 +102,7 @@ def _unread(run: Gathering) -> str:
 
 
 def lost_ranges(trouble: Trouble) -> str | None:
-    """The offsets at stake, as far as they are few."""
+    """Return the offsets at stake, at most a few ranges of them."""
     losses = [one for one in trouble.kept if one.damage.severity is Severity.LOSS]
     ranges = [_range(one) for one in losses[:_MOST_RANGES]]
     more = trouble.counts[Severity.LOSS] - len(ranges)

@@ -1,4 +1,4 @@
-"""How a report is written: to standard output as it comes, or to a file that is there only when whole."""
+"""How a report is written: to standard output as it is made, or to a file that appears only when complete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Write = Callable[[Iterable[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """What goes into one."""
+    """What goes into a report."""
 
     run: Gathering
     forecast: str
@@ -36,7 +36,7 @@ class ReportRequest:
     with_payloads: bool
 
     def lines(self, pool: Workers, advance: Advance) -> Iterator[str]:
-        """NDJSON."""
+        """Return the report as lines of NDJSON."""
         from kafkatool.commands.report.rows import report_rows
 
         encode = ndjson_encoder()
@@ -44,7 +44,7 @@ class ReportRequest:
         return (encode(row) + "\n" for row in rows)
 
     def page(self, pool: Workers, advance: Advance) -> Iterator[str]:
-        """HTML, once everything is gathered."""
+        """Return the pieces of the HTML page, once everything is gathered."""
         from kafkatool.commands.report.page import Told, report_page
 
         run = self.run
@@ -58,7 +58,7 @@ class ReportRequest:
 def write_report(report: ReportRequest, out: str | None, fmt: ReportFormat, jobs: int, talk: Talk) -> None:
     """Gather everything and write it: the whole file, or none."""
     verification = report.run.verification
-    # The pool comes first: processes are forked before anything starts a thread.
+    # The pool comes first: processes must be forked before any thread starts.
     with (
         opened(out) as write,
         workers(jobs, verification.most_workers) as pool,
@@ -68,7 +68,7 @@ def write_report(report: ReportRequest, out: str | None, fmt: ReportFormat, jobs
 
 
 def conclude(report: ReportRequest, out: str | None, talk: Talk, least: Severity) -> ExitCode:
-    """Say how it is, and what could not be read."""
+    """Print the verdict, and what could not be read."""
     summary, outcome = report.run.summary, RunOutcome()
     outcome.fail(talk, summary.failures)
     for note in summary.notes:
@@ -84,7 +84,7 @@ def conclude(report: ReportRequest, out: str | None, talk: Talk, least: Severity
 
 @contextmanager
 def opened(out: str | None) -> Iterator[Write]:
-    """What takes pieces of text. Raises KafkatoolError before anything is read in vain."""
+    """Yield a function that writes pieces of text. Raises KafkatoolError before anything is read in vain."""
     if out in (None, "-"):
         yield guarded(stdout()).writelines
         return

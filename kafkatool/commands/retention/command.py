@@ -1,4 +1,4 @@
-"""`kafkatool retention`: which segments a broker would delete, why the others stay, and how to free space."""
+"""`kafkatool retention`: what a broker would delete, why the rest stays, and how to free space."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def retention(
     if ask.purge:
         telling.purge(run.purge())
         raise typer.Exit(outcome.exit_code())
-    # Without --check-times hardly anything is read: more workers are not worth their start.
+    # Without --check-times hardly anything is read: more workers would cost more to start than they save.
     most = most_workers(found.homes) if ask.check_times else 1
     size = sum(named.log_bytes for home in found.homes for named in home.partitions)
     with where_to_run.workers(jobs, most, talk, "reading", size) as (pool, advance):

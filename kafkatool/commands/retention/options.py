@@ -1,4 +1,4 @@
-"""What `retention` can be asked for."""
+"""The options of `retention`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """What is asked for besides the verdicts, and what no disk tells."""
+    """What to show besides the verdicts, and facts that are not on the disk."""
 
     remote_offset: Annotated[
         int | None,
@@ -70,7 +70,7 @@ class AskOptions:
     ] = False
 
     def refuse_nonsense(self, plan: PlanOptions) -> None:
-        """Raises UsageError."""
+        """Check that the options fit together. Raises UsageError."""
         only_tell = (self.forecast is not None, self.free is not None)
         modes = (*only_tell, self.purge, self.move_to is not None)
         if sum(modes) > 1 or (plan.apply and any(only_tell)):
@@ -79,7 +79,7 @@ class AskOptions:
             )
 
     def judging(self, plan: PlanOptions, broker: BrokerOptions, now_ms: int) -> RetentionRequest:
-        """When, and what nobody can read from the disk. Raises UsageError."""
+        """Return the time of the check, and facts that are not on the disk. Raises UsageError."""
         from kafkatool.engine.retention.logs import RetentionRequest
 
         watermark, at_log_end = broker.watermark()
@@ -89,14 +89,14 @@ class AskOptions:
         return RetentionRequest(moment_ms, watermark, at_log_end, self.remote_offset, self.check_times)
 
     def refuse_many(self, judging: RetentionRequest, partitions: int) -> None:
-        """Raises UsageError for what is said of one partition where there are others."""
+        """Check that options for a single partition are not used for several. Raises UsageError."""
         if self.remote_offset is not None and partitions != 1:
             raise UsageError("--remote-offset takes one partition")
         if judging.high_watermark is not None and partitions != 1:
             raise UsageError("--high-watermark N takes one partition")
 
     def duration_ms(self) -> int:
-        """Raises UsageError where that is too short."""
+        """Parse --forecast. Raises UsageError if it is too short."""
         from kafkatool.commands.line.arguments import parse_duration
         from kafkatool.engine.retention.run import STEPS
 
@@ -106,7 +106,7 @@ class AskOptions:
         return found
 
     def wanted(self) -> int:
-        """Bytes to free. Raises UsageError."""
+        """Parse the bytes to free. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_size
 
         found = parse_size(str(self.free))

@@ -1,4 +1,4 @@
-"""What `retention` tells: verdicts, plans, a forecast, ways to free space."""
+"""The output of `retention`: verdicts, plans, a forecast, ways to free space."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RetentionTelling:
     raw: bool
 
     def delete(self, run: Run[DeletionEvent]) -> None:
-        """The verdicts, directory by directory, and what acts on them."""
+        """Show the verdicts, directory by directory, and the plans to carry them out."""
         for event in told(run, self.talk, self.outcome):
             match event:
                 case VerdictsFound():
@@ -68,13 +68,13 @@ class RetentionTelling:
                     self._judged(event)
 
     def purge(self, run: Run[Plan]) -> None:
-        """What is unlinked, or would be."""
+        """Show what is unlinked, or would be."""
         with rows(self.fmt, STEP_COLUMNS, raw=self.raw) as out:
             for plan in told(run, self.talk, self.outcome):
                 self._carry_out(plan, out)
 
     def forecast(self, run: Run[JudgingEvent | Forecast], text: str) -> None:
-        """When segments go, and how many bytes there will be."""
+        """Show when segments are deleted, and how many bytes are expected."""
         for event in told(run, self.talk, self.outcome):
             if not isinstance(event, Forecast):
                 self._judged(event)
@@ -93,7 +93,7 @@ class RetentionTelling:
             self.talk.note(f"{a_day} per day arrive, by the timestamps of the last {text}")
 
     def free(self, run: Run[JudgingEvent | WaysFound]) -> None:
-        """The ways, and the commands that go them."""
+        """Show ways to free space, and the commands for them."""
         for event in told(run, self.talk, self.outcome):
             if isinstance(event, WaysFound):
                 self._ways(event)
@@ -132,7 +132,7 @@ class RetentionTelling:
 
     def _ways(self, found: WaysFound) -> None:
         held, changes = self._ways_as_rows(found)
-        # CSV has one header: what is held back has other columns, and is told as a sentence.
+        # CSV has one header: expired data that is held back has other columns, and is reported as sentences.
         if held:
             self._write(HELD_COLUMNS if self.fmt is not Format.csv else (), map(self._within, held))
         self._write(CHANGE_COLUMNS, map(self._within, changes))
@@ -147,7 +147,7 @@ class RetentionTelling:
             self.outcome.fail(self.talk, [message])
 
     def _ways_as_rows(self, found: WaysFound) -> tuple[list[Row], list[Row]]:
-        """What is held back, and changes of settings."""
+        """Return the rows of what is held back, and those of changed settings."""
         held: list[Row] = []
         changes: list[Row] = []
         for rank, way in enumerate(found.ways, 1):
@@ -173,7 +173,7 @@ class RetentionTelling:
 
 
 def _commands(row: Row) -> str:
-    """What to paste, and what comes of it or leads back."""
+    """Return the commands to paste, and what they do or how to reverse them."""
     rank = f"\n# rank {row['rank']}"
     if row["kind"] == "held":
         return f"{rank}: {printable(str(row['message']))}\n{printable(str(row['delete_command']))}"

@@ -1,4 +1,4 @@
-"""Batches, records and damage as rows: the keys are promises, listed in kafkatool-ndjson(5)."""
+"""Batches, records and damage as rows: the keys are a stable interface, listed in kafkatool-ndjson(5)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CSV_KEYS = {"batch": BATCH.keys, "record": tuple(field.key for field in row_fiel
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a log stands: what its name and its directory's say."""
+    """The place of a log, as its name and its directory's name say."""
 
     path: str
     topic: str | None
@@ -80,7 +80,7 @@ class LogPlace:
 
     @classmethod
     def of(cls, path: str, guest: Guest) -> LogPlace:
-        """A topic whose name the directory's cut short is looked up in the metadata beside it."""
+        """Build the place of a path; a truncated topic name is looked up in the metadata beside it."""
         directory = os.path.dirname(os.path.abspath(path))
         name = os.path.basename(directory)
         named = parse_partition_directory(name) if path != "-" else None
@@ -108,7 +108,7 @@ _NOT_IN_LEGACY = (
 
 
 def batch_row(place: LogPlace, batch: Batch) -> dict[str, object]:
-    """One attrgetter for the whole header, as there may be millions of such rows."""
+    """Return the row of a batch; one attrgetter reads the whole header, as there may be millions of rows."""
     header = batch.header
     where = ("batch", place.topic, place.partition, place.segment)
     found = (*where, *_of_header(header), batch.position, header.size, batch.is_valid)
@@ -118,13 +118,13 @@ def batch_row(place: LogPlace, batch: Batch) -> dict[str, object]:
         row["base_offset"] = _first_offset(header, batch)
         if header.timestamp_type is TimestampType.NONE:
             row["max_timestamp_ms"] = None
-    elif row["delete_horizon_ms"] is not None:  # the field holds that then, and no timestamp
+    elif row["delete_horizon_ms"] is not None:  # the field then holds this instead of a timestamp
         row["base_timestamp_ms"] = None
     return row
 
 
 def _first_offset(header: LegacyHeader, batch: Batch) -> int | None:
-    """A wrapper's first offset stands inside it."""
+    """Return a batch's first offset; for a compressed wrapper it is in the inner messages."""
     if not header.attributes & 0x07:
         return header.offset
     if batch.data is None:
@@ -138,7 +138,7 @@ def _first_offset(header: LegacyHeader, batch: Batch) -> int | None:
 def record_row(
     place: LogPlace, batch: Batch, record: Record | LegacyMessage, *, payload: bool
 ) -> dict[str, object]:
-    """One record; key, value and header values only with `payload`, their sizes always."""
+    """Return the row of a record; key, value and header values only with `payload`, their sizes always."""
     headers = () if isinstance(record, LegacyMessage) else record.headers
     row: dict[str, object] = {
         "kind": "record",
@@ -166,7 +166,7 @@ def damage_row(place: LogPlace, damage: Damage) -> dict[str, object]:
 
 
 def next_step(place: LogPlace, damage: Damage) -> str:
-    """The command that shows more."""
+    """Return the command that shows more."""
     from kafkatool.engine.advice.table import Advice
 
     where = os.path.dirname(place.path) or "."
@@ -178,7 +178,7 @@ def next_step(place: LogPlace, damage: Damage) -> str:
 
 
 def damage_sentence(place: LogPlace, damage: Damage) -> str:
-    """The same for a person, in one line."""
+    """Return damage as one line for people."""
     text = f"{place.path}: byte {damage.position}: {damage.kind}: {damage.message}"
     text += f" (expected {damage.expected}, found {damage.found})"
     if damage.first_offset is not None:
@@ -190,7 +190,7 @@ def damage_sentence(place: LogPlace, damage: Damage) -> str:
 
 
 def table_row(row: Row, place: LogPlace) -> Row:
-    """The same row with what only columns show: joined fields and a word for what is unusual."""
+    """Return the row with what only columns show: joined fields, and a word for what is unusual."""
     match row["kind"]:
         case "damage":
             extra = _damage_cells(row)

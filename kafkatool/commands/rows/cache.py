@@ -45,13 +45,13 @@ LEGEND = f"{ALL} in memory  {MOST} most of it  {SOME} some  {COLD} on disk only 
 
 
 def _sum_if_told(numbers: Iterable[int | None]) -> int | None:
-    """The sum; null as soon as one of them is not told."""
+    """Return the sum; None if one of the numbers is unknown."""
     known = list(numbers)
     return None if None in known else sum(one for one in known if one is not None)
 
 
 def _counted(name: str) -> Callable[[list[FileMap]], int | None]:
-    """The sum of one of the kernel's counts."""
+    """Return a function that sums one of the kernel's counts."""
     return lambda maps: _sum_if_told(one.counts and getattr(one.counts, name) for one in maps)
 
 
@@ -201,7 +201,7 @@ _FIRST = {
 
 def columns(view: CacheView, *, is_watched: bool) -> list[Column]:
     numbers = _FILE_NUMBERS if view is CacheView.files else _NUMBERS
-    if is_watched:  # there is no room for both in a narrow terminal
+    if is_watched:  # both do not fit into a narrow terminal
         numbers = [*(column for column in numbers if column.title != "INDEXES"), _CHANGE]
     return [*_FIRST[view], *numbers, _MAP]
 
@@ -210,7 +210,7 @@ def columns(view: CacheView, *, is_watched: bool) -> list[Column]:
 
 
 def _weight(files: Iterable[MappedFile]) -> CacheRow:
-    """The sums, those of logs besides: what is preallocated of indexes would drown them."""
+    """Return the sums, and those of logs alone: preallocated indexes would hide them."""
     files = list(files)
     total = values(_PAGES, [file.map for file in files])
     logs = values(_PAGES, [file.map for file in files if file.entry.kind is kinds.LOG])
@@ -241,7 +241,7 @@ _SUMMED = tuple(field.key for field in (*_PAGES, *_LOGS))
 
 
 def add_up(total: CacheRow, row: CacheRow) -> None:
-    """Add a row to a sum; what is unknown of one is unknown of all."""
+    """Add a row to a sum; if one value is unknown, the sum is unknown."""
     for key in _SUMMED:
         if row[key] is None or (key in total and total[key] is None):
             total[key] = None
@@ -261,7 +261,7 @@ def piece_row(piece: CachePiece, done: CacheDone | None = None) -> CacheRow:
 
 
 def line(row: CacheRow, cells: Sequence[Cell] | None, width: int) -> CacheRow:
-    """A row as a table shows it."""
+    """Return a row as a table shows it."""
     is_file = "log_size" not in row
     resident = row["resident_size"] if is_file else row["log_resident_size"]
     size, dirty = row["size"] if is_file else row["log_size"], row["dirty_pages"]
@@ -277,7 +277,7 @@ def line(row: CacheRow, cells: Sequence[Cell] | None, width: int) -> CacheRow:
 
 
 def _short_name(row: CacheRow) -> str:
-    """The partition; what is deleted, stray or to come has a name that no terminal is wide enough for."""
+    """Return the partition; the names of deleted, stray or future directories are too wide for a terminal."""
     directory = os.path.basename(os.path.abspath(row.get("directory") or ""))
     known = f"{row.get('topic')}-{row.get('partition')}"
     return (
@@ -288,7 +288,7 @@ def _short_name(row: CacheRow) -> str:
 
 
 def log_cells(segments: Iterable[MappedSegment]) -> list[Cell] | None:
-    """The logs of some segments as one, without indexes; None where one of them is not told."""
+    """Return the cells of some segments' logs as one list, without indexes; None if one is unknown."""
     found: list[Cell] = []
     for one in segments:
         if one.log is not None:
@@ -299,12 +299,12 @@ def log_cells(segments: Iterable[MappedSegment]) -> list[Cell] | None:
 
 
 def strip(cells: Sequence[Cell], width: int) -> str:
-    """The pages from first to last, each character an equal part of them."""
+    """Draw the pages from first to last, an equal part of them per character."""
     return "".join(character for character, _share in strip_cells(cells, width))
 
 
 def strip_cells(cells: Sequence[Cell], width: int) -> Iterator[tuple[str, float]]:
-    """A character and the share in memory, for each of `width` equal parts."""
+    """Yield, for each of `width` equal parts, a character and the share in memory."""
     total = sum(cell.pages for cell in cells)
     if not total:
         return
@@ -320,7 +320,7 @@ def strip_cells(cells: Sequence[Cell], width: int) -> Iterator[tuple[str, float]
 
 
 def _spread(cell: Cell, start: float, end: float, resident: list[float], dirty: list[float]) -> None:
-    """Add a cell to the characters that it lies under, by how much of it lies there."""
+    """Add a cell to the characters that it overlaps, in proportion to the overlap."""
     for place in range(int(start), min(len(resident), int(end) + 1)):
         part = (min(end, place + 1) - max(start, place)) / (end - start)
         if part > 0:
@@ -340,12 +340,12 @@ def _character(share: float, dirty: float) -> str:
 
 
 def place_of(mapped: MappedPartition) -> str:
-    """The name of its directory, which anybody may have chosen."""
+    """Return the name of the partition's directory, printable: it may contain anything."""
     return printable(mapped.partition.directory or mapped.partition.path)
 
 
 def tail_sentence(mapped: MappedPartition, tail: CachedTail | None, row: CacheRow) -> str:
-    """What the numbers mean to those who read this log."""
+    """Describe what the numbers mean for consumers of this log."""
     place = place_of(mapped)
     if row["resident_pages"] is None:
         return f"{place}: unknown what is in memory: not all its files are ours, or ours to write"
@@ -360,7 +360,7 @@ def tail_sentence(mapped: MappedPartition, tail: CachedTail | None, row: CacheRo
 
 
 def span(duration_ms: int) -> str:
-    """A time in the unit that people would say it in."""
+    """Format a time in the unit that people would use."""
     seconds = max(0, duration_ms) / 1000
     units = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
     for length, name in units:
@@ -386,5 +386,5 @@ def reader_sentence(reader: Reader, mapped: MappedPartition) -> str:
 
 
 def time_of(row: CacheRow) -> str:
-    """The time that a partition's memory reaches back to."""
+    """Return how far back in time a partition's cached tail reaches."""
     return iso_time(row["tail_first_timestamp_ms"])

@@ -1,4 +1,4 @@
-"""`cache-map` as a picture: one SVG, or one HTML page that needs nothing beside it."""
+"""`cache-map` as a picture: one SVG, or one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WORDS = {
 
 
 def _strip(cells: Sequence[Cell] | None, x: int, y: int, width: int, height: int) -> Iterator[str]:
-    """The pages of a log from first to last."""
+    """Draw the pages of a log from first to last."""
     kinds = ["unknown"]
     if cells is not None:
         kinds = [_CLASSES[one] for one, _share in strip_cells(cells, _PARTS)] or [_CLASSES[COLD]]
@@ -72,7 +72,7 @@ _WIDTH, _ROW, _MARGIN, _STRIP_X = 1000, 20, 16, 400
 
 
 def draw_svg(partitions: Iterable[MappedPartition], guest: Guest) -> Iterator[str]:
-    """The picture, in pieces of text. Its height is known only when all of it is."""
+    """Yield the picture, in pieces of text. Its height is known only when all rows are."""
     parts: list[str] = []
     y = 46
     for mapped in partitions:
@@ -137,7 +137,7 @@ td.map, th.map { width: 60%; text-align: left; } td.map svg { display: block; wi
 
 
 def draw_html(partitions: Iterable[MappedPartition], guest: Guest) -> Iterator[str]:
-    """The page, a partition at a time."""
+    """Return the page in pieces, one partition at a time."""
     return page("kafkatool cache-map", _STYLE, _body(partitions, guest))
 
 
@@ -150,13 +150,13 @@ def _body(partitions: Iterable[MappedPartition], guest: Guest) -> Iterator[str]:
 
 
 def cache_legend() -> Markup:
-    """What the colours of strips mean."""
+    """Build the legend of the strips' colours."""
     kinds = ("all", "most", "some", "cold", "dirty")
     return tag("p", join(legend_entry(kind, _WORDS[kind]) for kind in kinds), class_="legend")
 
 
 def cache_strip(cells: Sequence[Cell] | None, label: str) -> Markup:
-    """A log as a strip as wide as there is room."""
+    """Build a log's strip, as wide as the available room."""
     return picture(640, 14, *_strip(cells, 0, 0, 640, 14), label=label)
 
 

@@ -50,7 +50,7 @@ _SUPERSEDED_SIZE = "bytes of keys and values of those that go because superseded
 
 
 def _count_of(what: str, fate: Fate, counts: Counts) -> int:
-    """What a pass counted of the records with one fate."""
+    """Return what a pass counted for the records with one fate."""
     found: dict[Fate, int] = getattr(counts, what)
     return found[fate]
 
@@ -111,7 +111,7 @@ _DONE = (
         int64("bad_checksums", "batches with a wrong checksum, which the cleaner does not look at"),
     ),
 )
-"""What a pass made of a log."""
+"""The result of a pass over a log."""
 PASSES = RowTable(
     "compaction",
     "compact",
@@ -213,7 +213,7 @@ def range_row(
     cleaner: Cleaner,
     transactions: list[Row],
 ) -> Row:
-    """What there is to clean, and what holds the rest."""
+    """Return the row of what can be cleaned, and of what limits it."""
     return PASSES.row(
         dirty,
         **values(PARTITION, partition),
@@ -229,7 +229,7 @@ def range_row(
 
 
 def pass_row(row: Row, number: int, one: Pass, cleaner: Cleaner) -> Row:
-    """The same with what a pass made of it."""
+    """Return the row of a range with the result of a pass."""
     keys = one.cleaned.offsets.dirty_keys
     return {
         **row,
@@ -241,7 +241,7 @@ def pass_row(row: Row, number: int, one: Pass, cleaner: Cleaner) -> Row:
 
 
 def _group(group: Sequence[SourceSegment], new: SourceSegment) -> Row:
-    """Segments that become one."""
+    """Return the row of segments that are merged into one."""
     return {
         "segments": [one.base_offset for one in group],
         "bytes_before": sum(one.size for one in group),
@@ -250,7 +250,7 @@ def _group(group: Sequence[SourceSegment], new: SourceSegment) -> Row:
 
 
 def for_people(row: Row, partition: Partition) -> Row:
-    """A row with what a table says in fewer words."""
+    """Return a row with the short texts that a table shows."""
     removed = [f"{row[word]} {word}" for word in _WORDS.values() if row.get(word)]
     changed = [f"{row[name]} {word}" for name, word in _CHANGES.items() if row.get(name)]
     ratio = row.get("ratio")
@@ -267,12 +267,12 @@ _CHANGES = {"batches_rewritten": "rewritten", "horizons_set": "got a horizon", "
 
 
 def stage_row(partition: Partition, key: object, stage: Stage) -> Row:
-    """One record in the life of a key."""
+    """Return the row of one record in the life of a key."""
     return STAGES.row(stage, topic=partition.topic, partition=partition.partition, key=key)
 
 
 def waste_rows(partition: Partition, waste: Waste, most: int, show: Callable[[bytes], object]) -> list[Row]:
-    """The prefixes and the keys of which most records go, so many of each."""
+    """Return the prefixes and the keys with the most removed records, at most `most` of each."""
     place = values(TOPIC, partition)
     prefixes = [
         WASTE.row(one, **place, what="prefix", key=show(one.prefix)) for one in waste.keys.prefixes(most)
@@ -282,7 +282,7 @@ def waste_rows(partition: Partition, waste: Waste, most: int, show: Callable[[by
 
 
 def range_sentence(name: str, dirty: DirtyRange, cleaner: Cleaner) -> str:
-    """Whether a broker would clean now, and why not."""
+    """Say whether a broker would clean now, and if not, why."""
     if dirty.bad_checkpoint is not None:
         name = f"{name}: the cleaner's checkpoint is {_BAD_CHECKPOINTS[dirty.bad_checkpoint]}, all is dirty"
     if not dirty.cleanable_bytes:
@@ -311,7 +311,7 @@ _BAD_CHECKPOINTS = {
 
 
 def map_sentence(name: str, row: Row) -> str | None:
-    """What a map that was too small would have needed; None where it had room."""
+    """Say how large a map that was too small should have been; return None if it was large enough."""
     if not row["map_is_full"]:
         return None
     words = f"{name}: {row['map_capacity']} keys fill the map of a broker at offset {row['end_offset']}"
@@ -324,7 +324,7 @@ def map_sentence(name: str, row: Row) -> str | None:
 
 
 def group_sentences(name: str, row: Row) -> Iterator[str]:
-    """Which segments become one."""
+    """Say which segments are merged into one."""
     groups = row["groups"]
     assert isinstance(groups, list)
     for group in groups:

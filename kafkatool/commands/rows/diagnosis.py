@@ -103,7 +103,7 @@ def diagnosis_row(found: Diagnosis) -> dict[str, object]:
 
 
 def verdict_text(found: Diagnosis) -> str:
-    """The answer in a line."""
+    """Return the verdict in one line."""
     chart = found.chart
     at_least = "at least " if chart.is_at_least else ""
     losses, maybe = chart.losses, _maybe(chart.maybe_losses)
@@ -129,7 +129,7 @@ def verdict_text(found: Diagnosis) -> str:
 
 
 def _maybe(losses: Sequence[Loss]) -> str:
-    """What is not for this disk to say."""
+    """Say which losses depend on other replicas."""
     if not losses:
         return ""
     offsets = _count(sum(loss.offsets for loss in losses), "offset")
@@ -137,9 +137,9 @@ def _maybe(losses: Sequence[Loss]) -> str:
 
 
 def finding_lines(findings: Sequence[Finding], *, every: bool) -> Iterator[tuple[str, str]]:
-    """Two lines a finding, each with what stands before it: its severity and what it is, then what to do.
+    """Yield two lines per finding, each with its label: severity and finding, then what to do.
 
-    Notes only where every finding is wanted.
+    Notes are included only with `every`.
     """
     wanted = [one for one in findings if every or one.damage.severity is not Severity.NOTE]
     more = 0 if every else max(0, len(wanted) - _MOST_SHOWN)
@@ -152,7 +152,7 @@ def finding_lines(findings: Sequence[Finding], *, every: bool) -> Iterator[tuple
 
 
 def summary_text(found: Diagnosis, *, raw: bool, every: bool) -> str:
-    """What was looked at, what a start reads, and how much was found."""
+    """Say what was examined, what a start reads, and how much was found."""
 
     def size(number: int) -> str:
         return str(number) if raw else human_size(number)

@@ -1,4 +1,4 @@
-"""The rows of `verify`: findings, one line a damaged partition, and the summary."""
+"""The rows of `verify`: findings, one line per damaged partition, and the summary."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ def finding_row(finding: Finding) -> dict[str, object]:
 
 
 def list_row(finding: Finding) -> dict[str, object]:
-    """A finding as a line of the long table."""
+    """Return a finding as a line of the long table."""
     seen = {True: "not looked at", False: "found", None: None}[finding.below_recovery_point]
     return {**finding_row(finding), "offsets": offsets_text(finding), "seen": seen}
 
 
 def offsets_text(finding: Finding) -> str | None:
-    """`3`, `3-7`, `8-` to the end; None where no offsets are at stake."""
+    """Format offsets as `3`, `3-7` or, up to the end, `8-`; None if no offsets are at stake."""
     first, last = finding.damage.first_offset, finding.damage.last_offset
     if first is None:
         return None
@@ -130,7 +130,7 @@ def offsets_text(finding: Finding) -> str | None:
 
 @dataclass(slots=True)
 class PartitionLine:
-    """What is wrong with one partition, or with one file outside of all partitions."""
+    """What is wrong with one partition, or with one file outside all partitions."""
 
     place: str
     worst: Finding
@@ -162,7 +162,7 @@ class PartitionLine:
 
 
 def place_of(finding: Finding) -> str:
-    """What a line of the short table is about."""
+    """Return the subject of a line of the short table."""
     return finding.file if finding.topic is None else f"{finding.topic}-{finding.partition}"
 
 
@@ -180,7 +180,7 @@ def summary_row(summary: VerifySummary, *, deep: bool) -> dict[str, object]:
 
 
 def summary_text(summary: VerifySummary, *, deep: bool, raw: bool) -> str:
-    """The last line under a table."""
+    """Return the last line under a table."""
     size = str(summary.size) if raw else human_size(summary.size)
     depth = "batches and records" if deep else "batches"
     text = f"{_count(summary.partitions, 'partition')}, {_count(summary.segments, 'segment')}"

@@ -265,7 +265,7 @@ COLUMNS: dict[ListingView, tuple[Column, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListedPlace:
-    """A partition, and the log directory it lies in where that was named."""
+    """A partition, and its log directory if that was named."""
 
     partition: Partition
     log_dir: LogDir | None
@@ -277,7 +277,7 @@ class ListedPlace:
         return partition.topic or partition.directory, number, partition.directory
 
     def checkpointed(self, offsets: str) -> int | None:
-        """The offset of a live partition in one of the log directory's checkpoints."""
+        """Return the offset of a live partition in one of the log directory's checkpoints."""
         if self.log_dir is None:
             return None
         found: dict[TopicPartition, int] = getattr(self.log_dir, offsets)
@@ -289,7 +289,7 @@ def _weight(files: Iterable[FileEntry]) -> LsRow:
 
 
 def _leftovers(files: Iterable[FileEntry]) -> int:
-    """What files marked as deleted, cleaned, swap or unfinished take on the disk."""
+    """Return the disk space of files marked as deleted, cleaned, swap or unfinished."""
     return sum(entry.allocated for entry in unique_files(files) if entry.is_leftover)
 
 
@@ -309,7 +309,7 @@ def file_row(place: ListedPlace | None, log_dir: LogDir | None, entry: FileEntry
 
 
 def topic_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
-    """One row a topic, over all the log directories named."""
+    """Yield one row per topic, over all the log directories named."""
     topics: dict[str, list[ListedPlace]] = {}
     for place in places:
         topics.setdefault(place.partition.topic or place.partition.directory, []).append(place)
@@ -336,7 +336,7 @@ def _topic_row(topic: str, members: list[ListedPlace], extents: list[Extent]) ->
 
 
 def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
-    """The least or greatest value; None if there is none or one of them is unknown: no guesses."""
+    """Return the least or greatest value; None if there is none or one of them is unknown: no guesses."""
     if not values or None in values:
         return None
     found: int = choose(values)
@@ -368,7 +368,7 @@ def file_rows(places: Iterable[ListedPlace], log_dirs: Iterable[LogDir]) -> Iter
 
 
 def total_row(places: list[ListedPlace], log_dirs: list[LogDir]) -> LsRow:
-    """Everything that was named, each file once."""
+    """Return the row of everything that was named, each file once."""
     loose = [entry for log_dir in log_dirs for entry in (*log_dir.files, *log_dir.remote_cache)]
     everything = [*loose, *(entry for place in places for entry in place.partition.files)]
     return TOTAL.row(places, **_weight(everything), leftover_allocated=_leftovers(everything))
@@ -390,7 +390,7 @@ def space_row(space: Space) -> LsRow:
 
 
 def _holders(space: Space) -> list[LsRow]:
-    """Who holds deleted files, the greatest holder first."""
+    """Return the processes that hold deleted files, the largest holder first."""
     held: dict[int, LsRow] = {}
     for entry in space.open_deleted:
         row = held.setdefault(
@@ -402,7 +402,7 @@ def _holders(space: Space) -> list[LsRow]:
 
 
 def space_lines(space: Space) -> Iterator[LsRow]:
-    """The same account as lines of a table, from the parts to the whole."""
+    """Yield the same account as lines of a table, from the parts to the whole."""
 
     def line(what: str, size: int | None, files: int | None = None, detail: str = "") -> LsRow:
         return {"mount": space.mount, "what": what, "size": size, "files": files, "detail": detail}

@@ -1,4 +1,4 @@
-"""Plans as rows and sentences, and the end that all plan commands share: show, apply, undo."""
+"""Plans as rows and sentences, and the last stage that all plan commands share: show, apply, undo."""
 
 from __future__ import annotations
 
@@ -91,19 +91,19 @@ PLANS = RowTable(
 
 
 def step_row(step: Step, size_before: int | None, counts: tuple[int, int, int] | None = None) -> Row:
-    """One step; counts: entries of the new index, those only in the old file, those only in the new."""
+    """Return the row of a step; counts: entries of the new index, those only in the old, only in the new."""
     counted = dict(zip(("entries", "only_there", "only_here"), counts or (None, None, None), strict=True))
     return STEPS.row(step, **topic_in(os.path.dirname(step.path)), size_before=size_before, **counted)
 
 
 def topic_in(directory: str) -> Row:
-    """The topic and the partition that the name of a directory says, if it says any."""
+    """Return the topic and the partition in the name of a directory, if it has any."""
     named = parse_partition_directory(os.path.basename(os.path.normpath(directory)))
     return {"topic": named.topic if named else None, "partition": named.partition if named else None}
 
 
 def write_row(out: Rows, row: Row, fmt: Format) -> None:
-    """A row in its format; a table says partition and file shortly."""
+    """Write a row in its format; a table has short names for partition and file."""
     if fmt is not Format.ndjson:
         path = str(row["file"])
         name = os.path.basename(path)
@@ -115,7 +115,7 @@ def write_row(out: Rows, row: Row, fmt: Format) -> None:
 
 
 def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
-    """The whole plan in one row, with what it needs and what was done."""
+    """Return the whole plan as one row, with what it needs and what was done."""
     from kafkatool.engine.files.disk import Disk
     from kafkatool.engine.plan.steps import rooms
 
@@ -125,7 +125,7 @@ def plan_row(plan: Plan, how: Applying, journal: str | None) -> Row:
 
 
 def show_plan(plan: Plan, out: Rows, fmt: Format) -> None:
-    """Every step of a plan, with the size of what is there now."""
+    """Write every step of a plan, with the current size of its file."""
     for step in plan.steps:
         size = os.path.getsize(step.path) if os.path.lexists(step.path) else None
         write_row(out, step_row(step, size), fmt)
@@ -141,7 +141,7 @@ def conclude(
     do_apply: bool,
     warns_of_unmarking: bool = True,
 ) -> None:
-    """Apply a plan if that is wanted, and say what was done or would be needed."""
+    """Apply a plan if requested, and say what was done or what would be needed."""
     from kafkatool.engine.plan.applying import disk_for
     from kafkatool.engine.plan.steps import refuse_if_unsafe
 
@@ -149,7 +149,7 @@ def conclude(
     row = plan_row(plan, how, None)
     if plan.steps and warns_of_unmarking:
         _warn_of_unmarking(plan, speak)
-    if do_apply and not plan.steps:  # scripts go on to what they do by hand
+    if do_apply and not plan.steps:  # a script may go on with changes of its own
         refuse_if_unsafe(plan, disk_for(plan, how), how)
     elif do_apply:
         _say_whose_ids(plan.log_dir, speak)
@@ -189,7 +189,7 @@ def _say_whose_ids(log_dir: str, speak: Talk) -> None:
 
 
 def _warn_of_unmarking(plan: Plan, speak: Talk) -> None:
-    """Say which partitions hang on this broker alone, before the mark of its clean shutdown goes."""
+    """Warn of partitions that depend on this broker alone, before its clean shutdown mark is removed."""
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.repair.unmarking import judge_unmarking
 
@@ -215,7 +215,7 @@ def _sentence(plan: Plan, row: Mapping[str, object], journal: str | None) -> str
 
 @dataclass(frozen=True, slots=True)
 class UndoRequest:
-    """Which journal is undone, for which command, and the directories beside its own that it may reach."""
+    """Which journal to undo, for which command, and which other directories it may change."""
 
     journal: str
     command: str
@@ -225,7 +225,7 @@ class UndoRequest:
 
 
 def undo_journal(request: UndoRequest, speak: Talk, fmt: Format) -> None:
-    """Show what a journal leads back to, and do it with --apply."""
+    """Show what undoing a journal would do; with --apply, do it."""
     from kafkatool.engine.plan.journal import read_journal
     from kafkatool.engine.plan.steps import remove
     from kafkatool.engine.plan.undo import disk_for_undo, plan_undo

@@ -1,4 +1,4 @@
-"""Retention as rows: verdicts with their reasons in words, settings, changes, and what is to come."""
+"""Retention as rows: verdicts with their reasons in words, settings, changes, and the forecast."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ FORECASTS = RowTable(
 FORECAST_COLUMNS = FORECASTS.columns(
     at_ms="TIME", size="SIZE", deleted="GONE", bar=Column("bar", "", blank="")
 )
-BAR_WIDTH = 34  # with a time and two sizes before it, no more than 80 columns
+BAR_WIDTH = 34  # with a time and two sizes before it, at most 80 columns
 _NOT_ASKED = {
     PartitionState.METADATA: "the metadata log is cut behind its snapshots, by settings of its own",
     PartitionState.STRAY: "a broker leaves a stray partition alone",
@@ -222,7 +222,7 @@ def verdict_row(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> Ro
 
 
 def why(judged: JudgedLog, verdict: RetentionVerdict, now_ms: int) -> str:
-    """The numbers that were compared, in a sentence."""
+    """Return the numbers that were compared, in a sentence."""
     if not judged.is_asked:
         return _NOT_ASKED[judged.partition.state]
     words = _unknown(judged, verdict) if verdict.decision is Decision.UNKNOWN else None
@@ -240,7 +240,7 @@ def _unknown(judged: JudgedLog, verdict: RetentionVerdict) -> str:
 
 
 def unknown_sentence(judged: JudgedLog) -> str:
-    """What is missing to judge a partition, and who knows it."""
+    """Say what is missing to judge a partition, and where it can be found."""
     return (
         f"{judged.partition.path}: {_count(judged.unknown)} cannot be judged: how far it is copied to remote "
         "storage is not known here: name also the directory that holds its __remote_log_metadata, or say "
@@ -327,7 +327,7 @@ def _size(judged: JudgedLog, verdict: RetentionVerdict, limit: str) -> str:
 
 
 def _doubts(segment: SegmentFacts) -> Iterator[str]:
-    """Where the time that counts is not that of the records."""
+    """Yield the doubts about the time that counts, where it is not the records' own."""
     if segment.largest_from is TimeSource.MTIME:
         yield "without a timestamp, so the time of the file counts"
     if segment.log_largest_ms is not None and segment.log_largest_ms >= 0:
@@ -360,7 +360,7 @@ def held_row(rank: int, held: HeldBack, within_ms: int) -> Row:
 
 
 def held_sentence(held: HeldBack) -> str:
-    """What the command deletes, on all replicas and for good, and what goes because of it."""
+    """Say what the command deletes, on all replicas and for good, and what is deleted as a result."""
     name, future = held.judged.partition.directory, held.future
     others = f" and {future.count - 1} more" if future.count > 1 else ""
     latest = f"offset {future.latest_offset} of {iso_time(future.latest_ms)}{others}"
@@ -380,7 +380,7 @@ def forecast_row(point: Point) -> Row:
 
 
 def bar(size: int, largest: int) -> str:
-    """A size as a bar of plain characters."""
+    """Draw a size as a bar of plain characters."""
     return "#" * round(BAR_WIDTH * size / largest) if largest else ""
 
 

@@ -1,4 +1,4 @@
-"""Declare a kind of row once: NDJSON, columns, the manual and the JSON schema come from it."""
+"""Declare a kind of row once: NDJSON, columns, the manual and the JSON schema are derived from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RowTable:
     """The fields of one kind of row, in the order of NDJSON."""
 
     def __init__(self, kind: str, command: str, meaning: str, *fields: RowField) -> None:
-        """Take the fields in order. `command` writes such rows; of several commands, it is the first."""
+        """Take the fields in order. `command` writes such rows; if several do, it is the first."""
         self.kind = kind
         self.command = command
         self.meaning = meaning
@@ -28,7 +28,7 @@ class RowTable:
         self._getters = [(field.key, field.getter, field.optional) for field in fields]
 
     def row(self, subject: object = None, /, **given: object) -> dict[str, Any]:
-        """Build the row of a subject. Values that are given replace those of the subject.
+        """Build the row of a subject. Given values replace those of the subject.
 
         Without a subject, all others are null. Optional keys are present only if they are given.
         """
@@ -42,7 +42,7 @@ class RowTable:
         return row
 
     def columns(self, **shown: str | Column) -> tuple[Column, ...]:
-        """Make the columns of a table, by key and title; keys that only the table has are texts."""
+        """Build the columns of a table, by key and title; keys that only the table has are texts."""
         looks = {field.key: _LOOKS.get(field.type, Look.text) for field in self.fields}
         return tuple(
             title if isinstance(title, Column) else Column(key, title, looks.get(key, Look.text))
@@ -51,5 +51,5 @@ class RowTable:
 
 
 def plain_columns(keys: Iterable[str]) -> tuple[Column, ...]:
-    """Make the columns of CSV, which are named like the keys."""
+    """Build the columns of CSV, which are named like the keys."""
     return tuple(Column(key, key) for key in keys)

@@ -1,4 +1,4 @@
-"""What a topic goes by, as rows and sentences: every value with where it comes from."""
+"""The settings of a topic as rows and sentences: every value and its source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def setting_row(topic: str | None, setting: Setting) -> Row:
 
 
 def settings_sentence(topic: str | None, settings: Iterable[Setting]) -> str:
-    """The values, and where each of them comes from."""
+    """List the values and the source of each."""
     words = []
     for setting in settings:
         source = f", {setting.source}" if setting.source else ""
@@ -49,7 +49,7 @@ def settings_sentence(topic: str | None, settings: Iterable[Setting]) -> str:
 
 
 def early_end_sentence(end: MetadataEnd, topics: Iterable[str | None]) -> str:
-    """Why settings by the metadata are not to be trusted, and what decides instead."""
+    """Say why settings from the metadata are not to be trusted, and what is used instead."""
     names = sorted({topic or "?" for topic in topics})
     some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     late = human_duration(end.file_ms - end.last_ms)

@@ -1,4 +1,4 @@
-"""The files beside a log as rows: indexes, producer states, checkpoints, identities."""
+"""The files beside a log as rows: indexes, producer snapshots, checkpoints, meta.properties."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ CLEAN_SHUTDOWN = RowTable(
 
 
 def side_rows(kind: FileKind, place: LogPlace, guest: Guest) -> Iterator[SideRow]:
-    """The rows of one file; raises FormatError where its bytes are not what its name says."""
+    """Yield the rows of one file. Raises FormatError if its bytes are not what its name says."""
     raw = read_small_file(place.path, guest)
     table, read = _READERS[kind]
     front: SideRow = {"kind": table.kind, "file": place.path}
@@ -131,13 +131,13 @@ def side_rows(kind: FileKind, place: LogPlace, guest: Guest) -> Iterator[SideRow
 
 
 def side_table(kind: FileKind) -> RowTable | None:
-    """The rows of such a file; None where it has none."""
+    """Return the rows' table of a kind of file; None if it has none."""
     found = _READERS.get(kind)
     return found[0] if found else None
 
 
 def is_of_partition(table: RowTable) -> bool:
-    """Whether rows begin with the file and its partition; else with the file alone."""
+    """Return whether rows begin with the file and its partition, or with the file alone."""
     return table.keys[1] == "topic"
 
 
@@ -158,7 +158,7 @@ def _txn_index_rows(raw: bytes, _place: LogPlace) -> Iterator[SideRow]:
 
 
 def _listed(kind: FileKind) -> Callable[[bytes, LogPlace], Iterable[SideRow]]:
-    """Rows of a file that holds a list of named tuples, or a single one."""
+    """Return a reader of files that hold a list of named tuples, or a single one."""
 
     def read(raw: bytes, _place: LogPlace) -> Iterator[SideRow]:
         assert kind.read is not None

@@ -1,4 +1,4 @@
-"""The rows of `stats`: what each group comes to as NDJSON objects, and as one line of a table."""
+"""The rows of `stats`: the totals of each group as NDJSON objects, and as one line of a table."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _BLOCKS = " ▏▎▍▌▋▊▉"
 
 
 def bar(share: float, width: int = 10) -> str:
-    """A bar of block characters; what is not nothing is never invisible."""
+    """Draw a bar of block characters; a share above 0 is always visible."""
     eighths = max(1, round(share * width * 8)) if share > 0 else 0
     whole, rest = divmod(min(eighths, width * 8), 8)
     return ("█" * whole + (_BLOCKS[rest] if rest else "")).ljust(width)
 
 
 def share_text(share: float) -> str:
-    """`35%`; small shares keep a digit."""
+    """Format a share as `35%`; small shares keep a digit."""
     percent = 100 * share
     return f"{percent:.0f}%" if percent >= 9.95 or not percent else f"{percent:.1f}%"
 
@@ -57,7 +57,7 @@ def share_text(share: float) -> str:
 
 
 def place_row(group: StatsGroup) -> StatsRow:
-    """What a group is, as every kind of row says it."""
+    """Return what identifies a group, as in every kind of row."""
     log, by = group.log, group.by
     partition = log.partition if log is not None and by is not None else None
     is_one = by in (By.PARTITION, By.FILE)
@@ -295,7 +295,7 @@ def spread_row(spread: Spread) -> StatsRow | None:
 
 
 def codec_rows(stats: Stats) -> dict[str, StatsRow]:
-    """Every codec that there is; unknown ones by their number."""
+    """Return every codec that occurs; unknown ones by their number."""
     found = {}
     for number, (batches, records, stored) in enumerate(stats.codecs.tolist()):
         if batches:
@@ -310,7 +310,7 @@ def ratio_of(stored: int, inflated: int) -> float | None:
 
 
 def times_of(stats: Stats) -> Times:
-    """The most exact times that are known: of records, if they were read."""
+    """Return the most exact times that are known: those of records, if they were read."""
     return stats.times if stats.deep is None else stats.deep.times
 
 
@@ -319,7 +319,7 @@ def rates(stats: Stats) -> StatsRow:
 
 
 def rate(stats: Stats, count: int) -> float | None:
-    """What came in a second, from the first to the last; null where that is no time at all."""
+    """Return the count per second, from the least to the greatest time; None if no time passed."""
     times = times_of(stats)
     if times.least is None or times.greatest is None or times.greatest <= times.least:
         return None
@@ -348,7 +348,7 @@ def _ranked(deep: Deep, rank: int, records: int) -> StatsRow:
 
 
 def hidden(key: Key) -> str:
-    """Something to tell keys apart by that does not show them."""
+    """Return a hash that tells keys apart without showing them."""
     return f"#{key.hash:016x}"
 
 
@@ -371,12 +371,12 @@ def what_if_rows(group: StatsGroup, results: list[WhatIf]) -> Iterator[StatsRow]
 
 
 def csv_columns(row: StatsRow) -> tuple[Column, ...]:
-    """The columns of a table whose rows are like this one."""
+    """Return the columns of a table whose rows are like this one."""
     return plain_columns(csv_row(row))
 
 
 def csv_row(row: StatsRow) -> StatsRow:
-    """The same row without objects inside for what has a fixed form."""
+    """Return the row flattened: objects of fixed form become columns."""
     flat: StatsRow = {}
     for key, value in row.items():
         if key in _SPREADS:
@@ -386,7 +386,7 @@ def csv_row(row: StatsRow) -> StatsRow:
     return flat
 
 
-# --- one line a group ---------------------------------------------------------------------------------
+# --- one line per group -------------------------------------------------------------------------------
 
 _NUMBERS = (
     Column("size", "SIZE", Look.size),
@@ -406,7 +406,7 @@ LINE_COLUMNS: dict[By, tuple[Column, ...]] = {
 
 
 def line_row(group: StatsGroup, total_size: int) -> StatsRow:
-    """A group as one line of the short table."""
+    """Return a group as one line of the short table."""
     stats = group.stats
     share = min(1.0, stats.size / total_size) if total_size else 0.0
     return {
@@ -432,14 +432,14 @@ def name_of(group: StatsGroup) -> str:
 
 
 def codec_mix(stats: Stats) -> str | None:
-    """`zstd 97% none 3%`, by bytes, the greatest two."""
+    """Format the codecs as `zstd 97% none 3%`, by bytes, the largest two."""
     mix = sorted(codec_rows(stats).items(), key=lambda item: -item[1]["size"])
     shares = [f"{label} {share_text(row['size'] / stats.size)}" for label, row in mix[:2]]
     return " ".join([*shares, *([f"+{len(mix) - 2}"] if len(mix) > 2 else [])]) or None
 
 
 def notes(stats: Stats) -> Iterator[str]:
-    """What is worth a second look."""
+    """Yield what deserves a second look."""
     times = times_of(stats)
     old = stats.batches - int(stats.magics[2, 0])
     for count, what in (

@@ -35,9 +35,9 @@ def transaction_row(judged: JudgedTransaction) -> Row:
 
 
 def transaction_sentence(judged: JudgedTransaction, effect: str) -> str:
-    """Whose it is, how old it is, what becomes of it and of the log, and what to do about it if anything.
+    """Say whose it is, its age, what happens to it and to the log, and what to do about it, if anything.
 
-    A command is at the end, so that it can be pasted.
+    A command comes last, so that it can be copied.
     """
     age = f"for {human_duration(judged.age_ms)}"
     last = f"its last batch is of {iso_time(judged.transaction.last_timestamp_ms)}"

@@ -1,7 +1,7 @@
-"""CSV that a spreadsheet does not run: --csv-safe, of every command that writes CSV.
+"""CSV that a spreadsheet does not run: `--csv-safe`, for every command that writes CSV.
 
-Spreadsheets take a cell that begins with = + - @, a tab or a line end for a formula, whoever wrote it. Behind
-an apostrophe it is text. Numbers are left as they are: they are no formulas, and somebody adds them up.
+Spreadsheets treat a cell that starts with = + - @, a tab or a line end as a formula. After an apostrophe it
+is text. Numbers are left as they are: they are not formulas, and people add them up.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ OPTION = Parameter(
 
 
 def harmless_cell(text: str) -> str:
-    """The text of a cell, so that no spreadsheet computes it."""
+    """Return the text of a cell, with an apostrophe if a spreadsheet would run it."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def offers_csv(annotation: Any) -> bool:
-    """Whether csv is one of the words that an option takes."""
+    """Return whether csv is one of the values of an option."""
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "csv" in annotation.__members__
     return any(offers_csv(one) for one in get_args(annotation))

@@ -1,7 +1,7 @@
-"""Tables that are wider than the terminal: the columns that find no room go on in lines of their own.
+"""Tables that are wider than the terminal: columns that do not fit continue on lines of their own.
 
-Nothing is cut and nothing left out, because every value may be the one that matters. In a pipe or a file a
-row is one line, whatever its length.
+Nothing is cut or left out, because every value may be the one that matters. In a pipe or a file a row is one
+line, however long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GAP = 2
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """The columns of the terminal that is written to; None where it is none."""
+    """Return the width of the terminal that `out` writes to; None if it is not a terminal."""
     try:
         return os.get_terminal_size(out.fileno()).columns or None
     except (AttributeError, OSError, ValueError):
@@ -23,7 +23,7 @@ def terminal_width(out: TextIO) -> int | None:
 
 
 def fold(widths: Sequence[int], width: int | None) -> list[range]:
-    """Which columns share a line: all of them, or as many as fit."""
+    """Return which columns share a line: all of them, or as many as fit."""
     if width is None:
         return [range(len(widths))]
     groups: list[range] = []
@@ -39,7 +39,7 @@ def fold(widths: Sequence[int], width: int | None) -> list[range]:
 def folded(
     cells: Sequence[str], groups: Sequence[range], width: int | None, painted: Sequence[str] | None = None
 ) -> Iterator[str]:
-    """The lines of one row; painted where they fit, for what is broken has no colour."""
+    """Yield the lines of one row; painted where they fit, as wrapped text has no colour."""
     for number, group in enumerate(groups):
         text = (" " * _GAP).join(cells[at] for at in group).rstrip()
         indent = _INDENT if number else ""
@@ -50,7 +50,7 @@ def folded(
 
 
 def _wrapped(text: str, indent: str, width: int | None) -> Iterator[str]:
-    """A single text may be too long still; a path has no place to break it at, and stays whole."""
+    """Wrap text that is still too long. Words are not broken, so a path stays whole."""
     if width is None or len(indent) + len(text) <= width:
         yield f"{indent}{text}\n"
         return

@@ -1,4 +1,4 @@
-"""Tables of a page."""
+"""HTML tables."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from kafkatool.commands.screen.page import Markup, tag
 
 Heads = Sequence[tuple[str, str]]
-"""Title and look of every column: n (a number), one (never broken), name, text, bar; `wide` leaves a column
-out where there is no room for it."""
+"""Title and CSS classes of every column: n (a number), one (never wrapped), name, text, bar; `wide` hides a
+column where there is no room for it."""
 
 
 def table(heads: Heads, rows: Iterable[Sequence[object]], *, stacks: bool = False) -> Markup:
-    """A table that scrolls by itself where it is too wide; one that stacks becomes a list there instead."""
+    """Build a table that scrolls by itself if it is too wide; with `stacks` it becomes a list instead."""
     titles = [tag("th", title, class_=look) for title, look in heads]
     lines = [_line(heads, row) for row in rows]
     inner = tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *lines))

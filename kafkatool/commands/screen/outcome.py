@@ -1,4 +1,4 @@
-"""The worst that a run has met, and the exit code that follows from it."""
+"""The worst finding of a run, and the exit code that follows from it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kafkatool.errors import ExitCode
 
 
 class RunOutcome:
-    """The worst that was met, and with it the exit code."""
+    """The worst finding so far, and whether the run failed."""
 
     def __init__(self) -> None:
         self.worst: Severity | None = None
         self.failed = False
         self.unread: list[str] = []
-        """Files that were named, and of which nothing was shown because they are nothing that is known."""
+        """Files that were named, but not shown because their kind is unknown."""
         self.named: set[str] = set()
-        """The files that were asked for by name: one that is gone is a failure, others come and go."""
+        """Files that were named explicitly: if one is gone, that is a failure; others may come and go."""
 
     def met(self, damage: Damage) -> None:
         self.met_severity(damage.severity)
@@ -27,7 +27,7 @@ class RunOutcome:
         self.worst = severity if self.worst is None else max(self.worst, severity)
 
     def fail(self, talk: Talk, problems: Iterable[str]) -> None:
-        """Say what could not be read or done."""
+        """Report what could not be read or done."""
         for problem in problems:
             talk.warn(problem)
             self.failed = True

@@ -1,8 +1,8 @@
-"""Pages that need nothing beside them: markup that cannot be broken by what is put into it, and pictures.
+"""Self-contained HTML pages: markup that no content can break, and pictures.
 
-Every text that is not markup already is escaped where it goes in, so that nobody can forget it: names of
-topics and files are whatever somebody chose, and what lies on a damaged disk is anything at all. A page has
-no script, and says to the browser that it wants nothing from anywhere.
+All text that is not markup already is escaped where it is inserted, so nobody can forget it: topic and file
+names are arbitrary, and a damaged disk may hold anything. A page has no script, and its policy tells the
+browser to load nothing.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse">'
     '<path d="M0 6L6 0" stroke="#8b949e" stroke-width="1"/></pattern></defs>'
 )
-# Styles are in the page itself, and nothing else is wanted: no script, no picture, no font, no form.
+# The page contains its own styles and loads nothing: no script, picture, font or form.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _EMPTY = ("rect", "path", "line", "polyline", "circle", "br", "col")
 
 
 class Markup(str):
-    """Text that is markup already; any other is escaped where it goes into a page."""
+    """Text that is markup already; any other text is escaped when it is inserted into a page."""
 
     __slots__ = ()
 
 
 def markup(*content: object) -> Markup:
-    """Pieces one behind the other; those that are no markup are escaped."""
+    """Join pieces; those that are not markup are escaped."""
     return Markup("".join(one if isinstance(one, Markup) else escape(printable(str(one))) for one in content))
 
 
@@ -50,7 +50,7 @@ def join(content: Iterable[object], between: str = "") -> Markup:
 
 
 def tag(name: str, *content: object, **attributes: object) -> Markup:
-    """An element. `class_` stands for class, an underscore for a dash; what is None is left out."""
+    """Build an element. `class_` stands for class, an underscore for a dash; None values are left out."""
     words = [name]
     for key, value in attributes.items():
         if value is not None:
@@ -61,7 +61,7 @@ def tag(name: str, *content: object, **attributes: object) -> Markup:
 
 
 def page(title: str, style: str, body: Iterable[str]) -> Iterator[str]:
-    """A whole page, in pieces of text."""
+    """Yield a whole page, in pieces of text."""
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -87,9 +87,9 @@ def rectangle(kind: str, x: float, y: float, width: float, height: float, title:
 def rectangles(
     kinds: Sequence[str], x: float, y: float, width: float, height: float, words: Mapping[str, str]
 ) -> Iterator[Markup]:
-    """Cells of equal width, each of a kind: equal neighbours are one rectangle, and say what they are.
+    """Draw cells of equal width: equal neighbours become one rectangle, titled with the word for its kind.
 
-    An empty kind is nothing to draw.
+    Cells of an empty kind are not drawn.
     """
     start, step = 0, width / max(1, len(kinds))
     for kind, group in groupby(kinds):
@@ -102,7 +102,7 @@ def rectangles(
 def picture(
     width: float, height: float, *content: object, label: str | None = None, **more: object
 ) -> Markup:
-    """A drawing that is as wide as there is room, and as high as its style says."""
+    """Build a drawing that fills the available width; its style sets the height."""
     return tag(
         "svg",
         *content,
@@ -115,6 +115,6 @@ def picture(
 
 
 def legend_entry(kind: str, word: str) -> Markup:
-    """A patch of colour and what it means."""
+    """Build a patch of colour and the word for what it means."""
     patch = tag("svg", rectangle(kind, 0, 0, 12, 12), width=12, height=12, aria_hidden="true")
     return tag("span", patch, word)

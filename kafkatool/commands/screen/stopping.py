@@ -1,4 +1,4 @@
-"""Signals while files are being changed: never in the middle of a stage, and never without a word."""
+"""Signals while files are being changed: they never interrupt a stage, and are always acknowledged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopping:
-    """Ends at once as long as nothing is changed; after that a signal is answered, and noted.
+    """Stops at once while nothing has been changed; after that, acknowledges a signal and remembers it.
 
-    The answer comes from a thread of its own: a long write or sync keeps Python from handling a signal.
+    A thread of its own acknowledges it: during a long write or sync Python cannot run a signal handler.
     """
 
     def __init__(self, talk: Talk) -> None:

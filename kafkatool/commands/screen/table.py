@@ -1,7 +1,7 @@
 """Rows on stdout: NDJSON, CSV and plain columns.
 
-Results never depend on a terminal, but for the place where too long a line of a table is broken, and for the
-colour of its heading and of what is bad. The columns are our own, because others cut values to fit.
+Results do not depend on the terminal, except for where a long table row is broken, and for the colour of
+headings and severities. The table code is our own, because libraries cut values to fit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kafkatool.commands.screen.values import (
 
 
 class Look(StrEnum):
-    """What a column holds, which decides how it is written and on which side it is flush."""
+    """What a column holds; it decides how values are written and aligned."""
 
     text = "text"
     number = "number"
@@ -44,18 +44,18 @@ class Column(NamedTuple):
     look: Look = Look.text
     width: int = 0
     blank: str = "-"
-    """What stands for null."""
+    """What is written for null."""
 
 
 _HEADING = "1"
 _COLOURS = {"loss": "1;31", "no_start": "1;31", "degraded": "33", "note": "2"}
-"""How severities are painted, in the codes of a terminal."""
+"""The terminal colour codes of severities."""
 _JUDGING = ("severity", "worst")
-"""The columns that hold one."""
+"""The columns that hold a severity."""
 
 
 class Rows(Protocol):
-    """Where a command puts its rows, one after the other."""
+    """Where a command writes its rows, one after the other."""
 
     def write(self, row: Row) -> None: ...
 
@@ -65,9 +65,9 @@ class Rows(Protocol):
 class Table:
     """Plain columns under a heading.
 
-    The first `sample` rows are held back to find the widths; with 0 the columns' own widths hold and every
-    row goes out at once. A longer value pushes the rest of its row aside and is never cut. On a terminal that
-    is too narrow, rows take several lines.
+    The first `sample` rows are held back to find the widths; with 0 the columns' own widths are used and
+    every row is written at once. A longer value pushes the rest of its row to the right and is never cut. On
+    a terminal that is too narrow, rows take several lines.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Table:
             self._release()
 
     def close(self) -> None:
-        """Write what was held back; a table without rows is nothing at all."""
+        """Write what was held back; a table without rows prints nothing."""
         if self._widths is None and self._held:
             self._release()
 
@@ -139,12 +139,12 @@ class Table:
 
 
 def painted_heading(text: str, out: TextIO) -> str:
-    """A line that stands above others, for whoever sees colours."""
+    """Return a heading line, in bold if `out` shows colours."""
     return _painted(text, _HEADING) if has_colour(out) else text
 
 
 def painted_severity(text: str, severity: str, out: TextIO) -> str:
-    """A text that tells of a severity, likewise."""
+    """Return the text in the colour of a severity if `out` shows colours."""
     return _painted(text, _COLOURS.get(severity)) if has_colour(out) else text
 
 
@@ -153,7 +153,7 @@ def _padded(cell: str, width: int, column: Column) -> str:
 
 
 def _painted(text: str, colour: str | None) -> str:
-    """The text in a colour, without the blanks behind it: at the end of a line they are taken away."""
+    """Return the text in a colour, without its trailing blanks: they are stripped at the end of a line."""
     if colour is None:
         return text
     word = text.rstrip()
@@ -161,7 +161,7 @@ def _painted(text: str, colour: str | None) -> str:
 
 
 class Csv:
-    """One heading, then one line a row."""
+    """One heading line, then one line per row."""
 
     def __init__(
         self, columns: Sequence[Column], out: TextIO, *, how: BytesFormat = BytesFormat.utf8
@@ -181,7 +181,7 @@ class Csv:
 
 
 class Ndjson:
-    """Every row whole, whatever the columns."""
+    """Every row whole, whatever the columns are."""
 
     def __init__(self, out: TextIO, *, how: BytesFormat = BytesFormat.utf8) -> None:
         self._encode = ndjson_encoder(how)
@@ -195,7 +195,7 @@ class Ndjson:
 
 
 class Nowhere:
-    """For rows that have no place among those of other columns."""
+    """Drops all rows: without columns, a table or CSV has no place for them."""
 
     def write(self, row: Row) -> None: ...
 
@@ -211,9 +211,9 @@ def rows(
     how: BytesFormat = BytesFormat.utf8,
     sample: int = 500,
 ) -> Iterator[Rows]:
-    """The writer for a format, on standard output; finished when the block ends without an error.
+    """Yield the writer for a format, on standard output; it is closed when the block ends without an error.
 
-    NDJSON needs no columns; without any, a table and CSV hold nothing.
+    NDJSON needs no columns; without any, a table or CSV is empty.
     """
     if not columns and fmt is not Format.ndjson:
         yield Nowhere()

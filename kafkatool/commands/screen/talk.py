@@ -1,4 +1,4 @@
-"""Messages and progress on stderr; rich is imported only to paint progress, on a terminal."""
+"""Messages and progress on stderr; rich is imported only to draw progress on a terminal."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ class Advance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What goes to stderr, by -q, -v and --no-progress."""
+    """What is written to stderr, as -q, -v and --no-progress say."""
 
     quiet: bool = False
     verbose: bool = False
     show_progress: bool = True
 
     def warn(self, message: str) -> None:
-        """Said even with -q: the result is not what it seems without it."""
+        """Print a message even with -q: without it the result would be misleading."""
         _say(f"kafkatool: {message}")
 
     def warn_of_bad_blocks(self, count: int) -> None:
-        """After the first block that a disk does not give, nothing is as urgent as an image of it."""
+        """Advise to image the disk: after the first unreadable block nothing is more urgent."""
         if count:
             self.warn(f"the disk does not give {count} blocks of 4 KiB: image it before doing anything else")
 
     def note(self, message: str) -> None:
-        """Said unless -q."""
+        """Print a message, unless -q."""
         if not self.quiet:
             _say(f"kafkatool: {message}")
 
     def detail(self, message: str) -> None:
-        """Said with -v only."""
+        """Print a message, only with -v."""
         if self.verbose:
             _say(f"kafkatool: {message}")
 
     def heading(self, message: str) -> None:
-        """A line of its own above a table, unless -q."""
+        """Print a line of its own above a table, unless -q."""
         if not self.quiet:
             _say(message)
 
     @contextmanager
     def progress(self, label: str, total: int | None) -> Iterator[Advance]:
-        """A bar of bytes on stderr; nothing unless that is a terminal which can draw one."""
+        """Show a progress bar of bytes on stderr; show nothing unless it is a terminal that can draw one."""
         if self.quiet or not self.show_progress or not takes_escapes(sys.stderr):
             yield lambda amount: None
             return
@@ -61,8 +61,8 @@ class Talk:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
         shape = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
-        # What is printed meanwhile goes above the bar, as it is. Rich would have it all on the bar's own
-        # stream: results only where that is the same terminal.
+        # What is printed meanwhile appears above the bar, unchanged. Rich would send it all to the bar's own
+        # stream; for results do that only if both are the same terminal.
         console = Console(stderr=True, soft_wrap=True)
         is_shared = is_terminal(sys.stdout)
         try:
@@ -70,10 +70,10 @@ class Talk:
                 task = bar.add_task(label, total=total)
                 yield lambda amount: bar.advance(task, amount)
         finally:
-            console.show_cursor(True)  # an interrupt may come between hiding it and being ready to show it
+            console.show_cursor(True)  # an interrupt may come right after the cursor is hidden
 
 
 def _say(message: str) -> None:
-    # Nobody listening on stderr is no reason to stop working.
+    # If nobody reads stderr, that is no reason to stop working.
     with suppress(OSError, ValueError):
         print(printable(message), file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""What a terminal may be given: text from a disk with its control characters written as escapes.
+"""Safe text for a terminal: control characters that come from a disk are written as escapes.
 
-A record, a topic's name or a file's can hold what moves the cursor, changes the title of a window or types
-into the shell behind it. A pipe gets every byte as it is; on a terminal only line ends and tabs are left.
+A record, topic name or file name can hold sequences that move the cursor, change the window's title or type
+into the shell. A pipe gets every byte unchanged; on a terminal only line ends and tabs are left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
 
 
 class TextSink(Protocol):
-    """Where lines go."""
+    """Where lines are written."""
 
     def write(self, text: str, /) -> object: ...
 
@@ -26,7 +26,7 @@ class TextSink(Protocol):
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters as \x1b or, as JSON has them too, \u009b."""
+    r"""Return the text with control characters as \x1b or, as in JSON, \u009b."""
     return _CONTROL.sub(lambda found: _escape(ord(found[0])), text)
 
 
@@ -35,7 +35,7 @@ def _escape(code: int) -> str:
 
 
 def harmless_bytes(raw: bytes) -> bytes:
-    """The same of bytes; those that are no UTF-8 become escapes as well."""
+    """Do the same for bytes; those that are not UTF-8 become escapes as well."""
     return harmless(raw.decode("utf-8", "backslashreplace")).encode("utf-8", "backslashreplace")
 
 
@@ -62,5 +62,5 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def guarded(out: TextIO) -> TextSink:
-    """The stream itself, or, where it is a terminal, one that shows controls instead of obeying them."""
+    """Return the stream itself or, for a terminal, a wrapper that shows control characters as escapes."""
     return _OnTerminal(out) if is_terminal(out) else out

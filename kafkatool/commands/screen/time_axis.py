@@ -1,4 +1,4 @@
-"""A stretch of time as a line from left to right: where a moment lies, and which moments to write below."""
+"""A time span drawn from left to right: the position of a moment, and which times to label."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _STEPS = (
     *(_DAY * one for one in (1, 2, 7, 14, 28, 91, 182, 364, 1820, 3640, 18200, 36400)),
 )
 _MOST_TICKS = 6
-# A time before this is a clock that was never set, or a test: it would make everything else a hair's breadth.
+# An earlier time comes from a clock that was never set, or from a test, and would squeeze all others.
 _EARLIEST_MS = 946_684_800_000
 
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """From `first_ms` to `last_ms`; what lies outside is drawn at its end."""
+    """From `first_ms` to `last_ms`; times outside are drawn at the nearest end."""
 
     first_ms: int
     last_ms: int
@@ -39,18 +39,18 @@ class TimeAxis:
         return self.first_ms <= time_ms <= self.last_ms
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Round moments, and how they are written."""
+        """Yield round times: their position and their label."""
         step = next((one for one in _STEPS if self.span_ms / one <= _MOST_TICKS), _STEPS[-1])
         for time_ms in range(-(-self.first_ms // step) * step, self.last_ms + 1, step):
             yield self.x(time_ms), _written(time_ms, step)
 
     def labels(self) -> Markup:
-        """What stands below a picture of this axis."""
+        """Build the labels below a picture of this axis."""
         return tag("div", join(_label(x, text) for x, text in self.ticks()), class_="axis")
 
 
 def axis_of(times_ms: Iterable[int | None], now_ms: int) -> TimeAxis | None:
-    """An axis that holds these moments; those before 2000, and those to come, only if there are no others."""
+    """Return an axis over these times; times before 2000 or in the future only if there are no others."""
     known = [one for one in times_ms if one is not None and one >= 0]
     usual = [one for one in known if _EARLIEST_MS <= one <= now_ms] or known
     return TimeAxis(min(usual), max(usual)) if usual else None

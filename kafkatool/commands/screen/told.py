@@ -1,4 +1,4 @@
-"""What a run of the engine says on its way, said on stderr."""
+"""Print on stderr what an engine run reports on its way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Run = Generator[Said | SeverityMet | _Other, None, None]
 
 
 def told(run: Run[_Other], talk: Talk, outcome: RunOutcome) -> Iterator[_Other]:
-    """Say what a run says, when it says it, and yield what is left: its results.
+    """Print what a run reports, as it reports it, and yield the rest: its results.
 
-    However that ends, the run has then ended, too, and has cleared away what it had made to work with.
+    However this ends, the run is closed, too, and has removed its temporary files.
     """
     with closing(run):
         for event in run:
@@ -29,7 +29,7 @@ def told(run: Run[_Other], talk: Talk, outcome: RunOutcome) -> Iterator[_Other]:
 
 
 def say(event: Said | SeverityMet, talk: Talk, outcome: RunOutcome) -> None:
-    """Say one thing, and keep what it means for how the run ends."""
+    """Print one event, and record what it means for the exit code."""
     match event:
         case Detail(message):
             talk.detail(message)

@@ -1,4 +1,4 @@
-"""Single values as text: sizes, times, bytes, a row as NDJSON or CSV, and the stream that they go to."""
+"""Single values as text: sizes, times, bytes, a row as NDJSON or CSV, and the stream they are written to."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class BytesFormat(StrEnum):
 
 
 def stdout() -> TextIO:
-    """Standard output in UTF-8 whatever the locale.
+    """Return standard output, set to UTF-8 whatever the locale.
 
-    A file name that is no UTF-8 is written with escapes; in NDJSON those are JSON's own.
+    A file name that is not UTF-8 is written with escapes; in NDJSON these are JSON's own.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        # Under PYTHONUNBUFFERED every row would cost a system call; but on a terminal it is seen at once.
+        # With PYTHONUNBUFFERED every row would cost a system call; on a terminal a row is shown at once.
         sys.stdout.reconfigure(
             encoding="utf-8",
             errors="backslashreplace",
@@ -50,7 +50,7 @@ def stdout() -> TextIO:
 
 
 def human_size(size: int) -> str:
-    """Like `du -h`: powers of 1024, three digits or so."""
+    """Format a size like `du -h`: powers of 1024, about three digits."""
     if abs(size) < 1024:
         return f"{size}B"
     value, units = size / 1024, "KMGTPE"
@@ -63,7 +63,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "
 
 
 def human_duration(ms: int) -> str:
-    """`7d`, `1d12h`, `90ms`: the two largest units of it."""
+    """Format a duration as `7d`, `1d12h`, `90ms`: its two largest units."""
     parts, left = [], abs(ms)
     for size, unit in _UNITS:
         if left >= size:
@@ -75,7 +75,7 @@ def human_duration(ms: int) -> str:
 
 
 def iso_time(timestamp_ms: int | None) -> str:
-    """UTC with milliseconds; `-` for none, `@ms` beyond what a calendar holds."""
+    """Format a time in UTC with milliseconds; `-` for none, `@ms` beyond what a calendar can hold."""
     if timestamp_ms is None or timestamp_ms == -1:
         return "-"
     from datetime import UTC, datetime, timedelta
@@ -88,7 +88,7 @@ def iso_time(timestamp_ms: int | None) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with everything that moves a cursor or breaks a line written as an escape."""
+    """Return the text with everything that moves a cursor or breaks a line written as an escape."""
     if text.isprintable():
         return text
     return "".join(
@@ -97,7 +97,7 @@ def printable(text: str) -> str:
 
 
 def bytes_text(raw: bytes, how: BytesFormat) -> str:
-    """Bytes as one piece of printable text, for columns."""
+    """Format bytes as one piece of printable text, for columns."""
     if how is BytesFormat.hex:
         return raw.hex()
     if how is BytesFormat.base64:
@@ -106,7 +106,7 @@ def bytes_text(raw: bytes, how: BytesFormat) -> str:
 
 
 def bytes_json(raw: bytes, how: BytesFormat) -> str | dict[str, str]:
-    """Bytes as a JSON value; in utf8 what is no UTF-8 says so instead of being bent."""
+    """Return bytes as a JSON value; in utf8, bytes that are not UTF-8 become {"base64": …}, unaltered."""
     if how is BytesFormat.hex:
         return raw.hex()
     if how is BytesFormat.base64:
@@ -127,7 +127,7 @@ def _base64(raw: bytes) -> str:
 
 
 def ndjson_encoder(how: BytesFormat = BytesFormat.utf8) -> Callable[[object], str]:
-    """A function that writes one object as one compact line, without its line end; made once, used often."""
+    """Return a function that writes one object as one compact line, without its line end; to be reused."""
     import json
 
     def unknown(value: object) -> object:
@@ -139,14 +139,14 @@ def ndjson_encoder(how: BytesFormat = BytesFormat.utf8) -> Callable[[object], st
 
 
 def ndjson(row: Row, how: BytesFormat = BytesFormat.utf8) -> str:
-    """One row as one line of NDJSON, without its line end."""
+    """Return one row as one line of NDJSON, without its line end."""
     return ndjson_encoder(how)(row)
 
 
 def csv_line(values: Iterable[object], how: BytesFormat = BytesFormat.utf8, *, is_safe: bool = False) -> str:
-    """One line of CSV by RFC 4180, without its line end; null is nothing, an empty text is `""`.
+    """Return one line of CSV as in RFC 4180, without its line end; null is empty, an empty text is `""`.
 
-    A safe one has no formulas in it.
+    With `is_safe` it contains no formulas.
     """
     return ",".join(_csv_field(value, how, is_safe) for value in values)
 
@@ -168,10 +168,10 @@ def _csv_field(value: object, how: BytesFormat, is_safe: bool) -> str:
 
 
 def takes_escapes(stream: TextIO) -> bool:
-    """Whether colour and moves of the cursor are understood there."""
+    """Return whether the stream is a terminal that understands colours and cursor moves."""
     return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Whether somebody looks at it who can see colours, and wants to."""
+    """Return whether the stream shows colours and the user wants them."""
     return takes_escapes(stream) and not os.environ.get("NO_COLOR")

@@ -1,4 +1,4 @@
-"""`kafkatool serve`: log directories, read by any Kafka client."""
+"""`kafkatool serve`: let any Kafka client read log directories."""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ class _Holder(NamedTuple):
 def _holder(
     partition: ServedPartition, log_start: int, verdicts: TransactionVerdicts, guest: Guest
 ) -> _Holder | None:
-    """Nobody where producers cannot be told from the log: what is served does not hang on it.
+    """Return the holder; None if transactions cannot be read from the log: serving does not depend on it.
 
-    Of a directory that no broker serves, no coordinator speaks any more.
+    A directory that no broker serves has no coordinator any more.
     """
     from kafkatool.commands.rows.transactions import transaction_row, transaction_sentence
     from kafkatool.engine.directory.log_dir import PartitionState

@@ -1,4 +1,4 @@
-"""The options of `serve`: what is shown, to whom, over which address, and how much anybody may take."""
+"""The options of `serve`: what is served, to whom, on which address, and the limits per client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StableOffset(StrEnum):
-    """What --last-stable-offset takes."""
+    """The values of --last-stable-offset."""
 
     log = "log"
     end = "end"
@@ -32,7 +32,7 @@ class StableOffset(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShownOptions:
-    """What of the directories is served."""
+    """Which parts of the directories are served."""
 
     include: Annotated[
         list[str] | None,
@@ -85,7 +85,7 @@ class ShownOptions:
     ] = False
 
     def choice(self) -> CatalogChoice:
-        """Raises UsageError."""
+        """Return which partitions to serve, and under which names. Raises UsageError."""
         import os
 
         from kafkatool.engine.serve.catalog import INCLUDABLE, CatalogChoice
@@ -106,7 +106,7 @@ class ShownOptions:
         return CatalogChoice(frozenset(words), renames)
 
     def serving(self, guest: Guest) -> Serving:
-        """Raises UsageError."""
+        """Return how logs are served. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_high_watermark
         from kafkatool.engine.serve.log_files import LogFiles
         from kafkatool.engine.serve.partitions import Serving
@@ -118,7 +118,7 @@ class ShownOptions:
             high_watermark=wanted if isinstance(wanted, int) else None,
             uses_checkpoint=wanted == "checkpoint",
             ignores_transactions=self.last_stable_offset is StableOffset.end,
-            # A log must have been walked before anybody knows which of its bits are flipped.
+            # A log must be read completely before it is known which of its bits are flipped.
             verifies=self.verify or self.skip_damage or self.mend_bits,
             skips_damage=self.skip_damage,
             follows=self.follow,
@@ -251,7 +251,7 @@ class NetworkOptions:
     ] = 600.0
 
     def settings(self) -> Settings:
-        """Raises UsageError, or Refused where strangers could read everything."""
+        """Return the server's settings. Raises UsageError, or Refused if anyone could read everything."""
         from kafkatool.engine.serve.server import Settings
 
         listen, context = parse_address(self.listen), self._tls()
@@ -274,7 +274,7 @@ class NetworkOptions:
         )
 
     def budget(self) -> Budget:
-        """Raises UsageError."""
+        """Return the memory budget. Raises UsageError."""
         from kafkatool.commands.line.arguments import parse_size
         from kafkatool.engine.serve.budget import SMALLEST_SIZE, Budget
 
@@ -288,7 +288,7 @@ class NetworkOptions:
         return Budget(size)
 
     def remarks(self) -> list[str]:
-        """What whoever starts it should know of the files that are named."""
+        """Return warnings about the files that are named."""
         import os
 
         from kafkatool.engine.advice.table import Advice
@@ -325,7 +325,7 @@ class NetworkOptions:
                     "names without one are for --tls-client-ca"
                 )
             return Authentication(credentials, names_by_certificate=True)
-        # A password in the clear over a network is no secret any more.
+        # Over an unencrypted network, PLAIN would reveal the password.
         plain = (PLAIN,) if is_private or self.insecure else ()
         return Authentication(credentials, (*plain, *SCRAMS))
 
@@ -354,7 +354,7 @@ def _no_password() -> str:
 
 
 def parse_address(text: str) -> Address:
-    """`127.0.0.1:9092`, `[::1]:9092`, `host:9092`. Raises UsageError."""
+    """Parse `127.0.0.1:9092`, `[::1]:9092`, `host:9092`. Raises UsageError."""
     from kafkatool.engine.serve.server import Address
 
     host, colon, port = text.rpartition(":")

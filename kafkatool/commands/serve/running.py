@@ -1,4 +1,4 @@
-"""A server from its first word to its last: what it tells at the start, its status line, its end."""
+"""One run of a server: its start-up messages, its status line, its end."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class Session(ServerReporter):
         self._server = Server(settings, answers, self)
 
     def run(self) -> None:
-        """Returns when it was told to stop, and everything is closed."""
+        """Serve until told to stop; return when everything is closed."""
         self._warn()
         opening = threading.Thread(target=self._open_all, daemon=True)
         opening.start()
         opening.join(_OPENING_SECONDS)  # its warnings come first, unless there is much to open
         address = self._server.listen()
         metrics = self._start_metrics()
-        self._take_signals()  # whoever reads that it serves may ask it to end
+        self._take_signals()  # once announced, the server may be told to stop
         self._announce(address, metrics)
         keeping = threading.Thread(target=self._keep, daemon=True)
         keeping.start()
@@ -99,10 +99,10 @@ class Session(ServerReporter):
             self._committed.save()
             self._conclude(self._server.totals())
 
-    # --- what there is --------------------------------------------------------------------------------
+    # --- catalog and offsets --------------------------------------------------------------------------
 
     def _current(self) -> Catalog:
-        """The catalog; of directories that grow it is made anew now and then."""
+        """Return the catalog; directories that grow are listed again from time to time."""
         if not self._how.follows or time.monotonic() - self._listed_at < _LIST_AGAIN_SECONDS:
             return self._catalog
         with self._lock:
@@ -131,10 +131,10 @@ class Session(ServerReporter):
         self._speak.note(f"{count} committed offsets of {len(offsets)} groups were read from the disk")
         return offsets
 
-    # --- talk -----------------------------------------------------------------------------------------
+    # --- messages -------------------------------------------------------------------------------------
 
     def say(self, message: str) -> None:
-        """In the place of the status line, which comes back below it."""
+        """Print a message in place of the status line, which reappears below it."""
         if self._shows_status:
             sys.stderr.write("\r\033[K")
         self._speak.warn(message)
@@ -156,7 +156,7 @@ class Session(ServerReporter):
         self._speak.note(f"the ACLs of the cluster do not apply here: {who} can read what is served")
 
     def _open_all(self) -> None:
-        """Open every partition ahead of the clients, and say what they should know."""
+        """Open every partition ahead of the clients, and report what they should know."""
         for partition in list(self._catalog.partitions()):
             if self._ended.is_set():
                 return
@@ -203,7 +203,7 @@ class Session(ServerReporter):
     # --- while it runs --------------------------------------------------------------------------------
 
     def _take_signals(self) -> None:
-        """The first asks to end, the second does not ask."""
+        """Handle signals: the first one asks to stop, the second ends the process."""
 
         def end(number: int, _frame: object) -> None:
             signal.signal(number, signal.SIG_DFL)
@@ -211,7 +211,7 @@ class Session(ServerReporter):
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
-        # A signal may come to any thread: this wakes all of them.
+        # A signal may arrive in any thread: this wakes all of them.
         signal.set_wakeup_fd(self._server.wakeup_fd, warn_on_full_buffer=False)
 
     def _start_metrics(self) -> MetricsServer | None:
@@ -220,13 +220,13 @@ class Session(ServerReporter):
         return MetricsServer(parse_address(self._network.metrics), self._server.totals)
 
     def _keep(self) -> None:
-        """Every second: the status line, and the file of offsets."""
+        """Every second, update the status line and save the offsets file."""
         before, then, told = 0, time.monotonic(), ""
         while not self._ended.wait(1.0):
             try:
                 self._committed.save()
             except OSError as error:
-                if error.strerror != told:  # it is tried again every second
+                if error.strerror != told:  # retried every second
                     self._speak.warn(f"--offsets-file {self._network.offsets_file}: {error.strerror}")
                 told = str(error.strerror)
             if self._shows_status:

@@ -1,4 +1,4 @@
-"""`kafkatool stats`: what the logs of a disk come to, in numbers."""
+"""`kafkatool stats`: the logs of a disk in numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StatsOptions(CommonOptions):
 
 @dataclass(frozen=True, slots=True)
 class CountOptions:
-    """What is counted, and how much of it is told."""
+    """What is counted, and how much of it is shown."""
 
     by: Annotated[By, typer.Option("--by", help="What each row describes.")] = By.PARTITION
     deep: Annotated[
@@ -94,7 +94,7 @@ class CountOptions:
     ] = False
 
     def now_ms(self) -> int:
-        """What counts as now; the clock is asked after everything was listed, so that nothing is newer."""
+        """Return the time that counts as now; the clock is read after listing, so that no file is newer."""
         from time import time_ns
 
         from kafkatool.commands.line.arguments import parse_time
@@ -103,7 +103,7 @@ class CountOptions:
         return clock if self.now is None else parse_time(self.now, clock)
 
     def codecs(self) -> list[CodecChoice]:
-        """What --what-if takes. Raises UsageError."""
+        """Parse --what-if. Raises UsageError."""
         return [] if self.what_if is None else _choices(self.what_if)
 
 
@@ -155,7 +155,7 @@ def stats(
 
 
 def _choices(text: str) -> list[CodecChoice]:
-    """What --what-if takes. Raises UsageError."""
+    """Parse --what-if. Raises UsageError."""
     from kafkatool.engine.stats.recompress import CodecChoice
     from kafkatool.format.batch import Codec
 
@@ -182,7 +182,7 @@ def _level(name: str, text: str) -> int:
 
 
 class _View:
-    """What is written of a run."""
+    """Writes the results of a run."""
 
     def __init__(
         self, run: Statistics, request: StatsRequest, choices: list[CodecChoice], style: Style, speak: Talk
@@ -205,7 +205,7 @@ class _View:
             run.summary.is_interrupted = True
 
     def _until_interrupted(self, groups: Iterator[StatsGroup]) -> Iterator[StatsGroup]:
-        """An interrupt is an end like any other: the total is that of what was read until then."""
+        """Yield the groups; on an interrupt, the total of what was read until then."""
         try:
             yield from groups
         except KeyboardInterrupt:
@@ -213,7 +213,7 @@ class _View:
             yield self._run.so_far()
 
     def _told(self, groups: Iterator[StatsGroup]) -> Iterator[StatsGroup]:
-        """The same groups; what was left out of one is said."""
+        """Yield the same groups; report what was left out of each."""
         from kafkatool.commands.rows.stats import name_of
 
         for group in groups:
@@ -257,7 +257,7 @@ class _View:
                 lines.write(more)
 
     def _tables(self, groups: Iterator[StatsGroup], *, sheets: bool) -> None:
-        """A line a group and a sheet of the total; or only sheets."""
+        """Write one line per group and a sheet for the total; or only sheets."""
         from kafkatool.commands.rows.stats import LINE_COLUMNS, line_row
         from kafkatool.commands.screen.table import Table
         from kafkatool.commands.screen.values import stdout
@@ -270,7 +270,7 @@ class _View:
         for group in groups:
             is_total = group.by is None
             if is_total and is_single and not is_first and not self._run.summary.is_interrupted:
-                continue  # it was said already
+                continue  # shown already
             if not (is_total or is_single or sheets):
                 lines.write(line_row(group, self._run.size))
                 is_first = False

@@ -1,4 +1,4 @@
-"""All that is known of one group, on a sheet of 80 columns: small tables with bars, and lines of facts."""
+"""All facts about one group, on a sheet of 80 columns: small tables with bars, and lines of facts."""
 
 from __future__ import annotations
 

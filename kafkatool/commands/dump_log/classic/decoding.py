@@ -1,4 +1,4 @@
-"""From the decoder flags to what is printed behind `key:` and `payload:`."""
+"""From the decoder flags to what is printed after `key:` and `payload:`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kafkatool.format.release import Release
 from kafkatool.format.schema import decode_text
 
 Decode = Callable[[int, bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Offset, key and value of a record to the texts printed for key and payload; None prints nothing."""
+"""Turns offset, key and value of a record into the texts printed for key and payload; None prints nothing."""
 
 _PACKAGE = "org.apache.kafka.tools.api."
-_OLD_PACKAGE = "kafka.serializer."  # until 3.9, which says that it is deprecated
+_OLD_PACKAGE = "kafka.serializer."  # until 3.9, which calls it deprecated
 
 
 def _object_identity(raw: bytes) -> str:
-    """Java prints where the array lies in memory; no two runs agree on that."""
+    """Return what Java prints for an array: its address in memory, which differs in every run."""
     return f"[B@{hash(raw) & 0xFFFFFFFF:x}"
 
 
@@ -32,7 +32,7 @@ _CLASSES: dict[str, Callable[[bytes], str]] = {
 
 
 def decode_with(options: ClassicOptions, emit: Callable[[str], None]) -> Decode:
-    """The decoder that the flags choose; raises UsageError for a class that is not Kafka's own.
+    """Return the decoder that the flags choose. Raises UsageError for a class that is not Kafka's own.
 
     A decoder may raise FormatError where Kafka's throws. What Kafka prints while choosing goes to `emit`.
     """

@@ -2,7 +2,7 @@
 
 Every entry is compared with the log beside it. Where Kafka throws because an entry leads nowhere, the entry
 is noted as damage and the next one follows. A batch larger than --max-message-size, at which Kafka's tool
-throws, is no damage: it is checked all the same.
+throws, is not damage: it is checked all the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def dump_index(path: str, options: ClassicOptions, reports: Reports, emit: Emit,
 
 
 def dump_time_index(path: str, options: ClassicOptions, reports: Reports, emit: Emit, note: Note) -> None:
-    """Print a time index, and gather what does not fit the log."""
+    """Print a time index, and gather what does not match the log."""
     base = offset_in_name(path, note)
     if base is None:
         return
@@ -96,7 +96,7 @@ def _sanity_line(path: str, index: IndexFile, problem: str | None, emit: Emit, n
 
 
 def _note_partial(index: IndexFile, note: Note) -> None:
-    """Kafka ignores a partial entry at the end; so do we, aloud."""
+    """Note a partial entry at the end, which Kafka silently ignores."""
     left = index.size % index.entry_size
     if left:
         note(
@@ -145,7 +145,7 @@ class _Dump:
         )
 
     def padding_from(self, index: IndexFile, slot: int) -> None:
-        """Kafka stops here, at what looks like the preallocated tail: say so if it is not."""
+        """Note non-zero bytes after this slot: Kafka stops here, at what looks like preallocated space."""
         hidden = index.first_byte_set(slot * index.entry_size)
         if hidden is not None:
             message = "entries behind a zero entry are never read"
@@ -240,12 +240,12 @@ class _TimeDump(_Dump):
 
 
 def _start_position(offsets: IndexFile | None, base: int, target: int) -> int:
-    """Where Kafka begins to look for an offset; the padding of the offset index takes part."""
+    """Return where Kafka begins to search for an offset; padding of the offset index is searched too."""
     if offsets is None:
         return 0
 
     def key_at(slot: int) -> int:
-        # An entry's first field alone: a search looks at some sixteen of them.
+        # Only an entry's first field: a search reads about sixteen of them.
         return wrap_int64(base + int.from_bytes(offsets.slot(slot)[:4], "big", signed=True))
 
     slot = lower_bound(offsets.count, key_at, target, offset_index.ENTRY_SIZE)

@@ -9,13 +9,13 @@ _SLASHES = re.compile("/{2,}")
 
 
 def java_path(path: str) -> str:
-    """The text of `new File(path)`: double slashes joined, a slash at the end dropped, nothing resolved."""
+    """Return the text of `new File(path)`: double slashes joined, no slash at the end, nothing resolved."""
     joined = _SLASHES.sub("/", path)
     return joined.rstrip("/") if len(joined) > 1 else joined
 
 
 def java_absolute_path(path: str) -> str:
-    """The text of getAbsolutePath: the working directory in front of a relative path, dots kept."""
+    """Return the text of getAbsolutePath: the working directory before a relative path, dots kept."""
     text = java_path(path)
     if text.startswith("/"):
         return text

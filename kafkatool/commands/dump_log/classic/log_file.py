@@ -1,7 +1,7 @@
 """The text of kafka-dump-log for `.log` and `.checkpoint` files, line by line.
 
-A line is printed by Kafka in pieces. Where it throws in the middle, the pieces so far stand on its
-standard output; here they become a line of their own, the reason goes to `note`, and the walk goes on.
+Kafka prints a line in pieces. Where it throws in the middle, the pieces so far are left on its standard
+output; here they become a line of their own, the reason goes to `note`, and the walk continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafkatool.format.release import Release
 
 
 class LogPage(Protocol):
-    """Where the text of a log goes."""
+    """Where the text of a log is written."""
 
     def emit(self, text: str) -> None:
         """Take one line, or several joined by line ends, without the last end."""
@@ -38,11 +38,11 @@ class LogPage(Protocol):
         """Take whole lines."""
 
     def note(self, damage: Damage) -> None:
-        """Take what is ours to say."""
+        """Take damage, which Kafka's text does not report."""
 
 
 class LogText:
-    """Prints one log. `choose` leaves out records that were not asked for, and batches without any."""
+    """Prints one log. `choose` leaves out records that do not match, and batches without any match."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class LogText:
         self.last_offset = -1
 
     def dump(self, walk: Iterable[BatchRun | Batch | Damage], size: int) -> None:
-        """Print every batch and what Kafka says of bytes behind the last one."""
+        """Print every batch, and Kafka's line about bytes after the last one."""
         if self.options.deep_iteration or self.choose:
             self._dump_deep(walk, size)
         else:
             self._list(walk, size)
 
     def heading(self) -> None:
-        """What Kafka prints before it opens the file."""
+        """Print what Kafka prints before it opens the file."""
         name = os.path.basename(self.path)
         if name == "bootstrap.checkpoint":
             self.emit("KRaft bootstrap snapshot")
@@ -108,7 +108,7 @@ class LogText:
                 self._dump_batch(item)
 
     def _dump_run(self, run: BatchRun) -> None:
-        """Many batches at once, and one by one those that need more care."""
+        """Print many batches at once, and those that need more care one by one."""
         if not self._is_plain:
             for batch in run.batches():
                 self._dump_batch(batch)
@@ -131,7 +131,7 @@ class LogText:
         return at
 
     def _dump_careful(self, run: BatchRun, at: int) -> int:
-        """One batch that is compressed, or has something odd about its records."""
+        """Print one batch that is compressed or has unusual records."""
         batch = next(BatchRun(run.position + at - run.start, run.window, at, run.end, 1).batches())
         header = batch.header
         assert isinstance(header, BatchHeader)
@@ -141,7 +141,7 @@ class LogText:
             try:
                 body = read_body(header, batch.data, max_inflated=self.options.max_inflated)
             except FormatError:
-                pass  # told below, behind the records that can be had
+                pass  # reported below, after the records that can be read
             else:
                 if self._dump_lines(run, at, stop, body) == stop:
                     return stop
@@ -150,7 +150,7 @@ class LogText:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether records are shown as they are, all of them."""
+        """Whether all records are shown, unchanged."""
         options = self.options
         decodes = options.decoder or options.key_decoder or options.value_decoder
         return self.choose is None and not options.skip_record_metadata and not decodes
@@ -186,7 +186,7 @@ class LogText:
         return read_messages(batch.data, max_inflated=limit)
 
     def _count(self, offset: int) -> None:
-        """Keep the pairs of offsets that do not follow each other, as each release counts them."""
+        """Keep the pairs of offsets that are not consecutive, as each release counts them."""
         last, self.last_offset = self.last_offset, offset
         if offset != wrap_int64(last + 1):
             self._gap(last, offset)
@@ -241,7 +241,7 @@ class LogText:
 
 
 class _Trailer:
-    """Kafka's last word on a log that does not end with a whole batch, said where Kafka says it."""
+    """Prints Kafka's last line on a log that does not end with a whole batch, where Kafka prints it."""
 
     def __init__(self, text: LogText, size: int) -> None:
         self.text = text
@@ -260,7 +260,7 @@ class _Trailer:
 
 
 def batch_line(batch: Batch) -> str:
-    """The line of one batch, without its line end."""
+    """Return the line of one batch, without its line end."""
     header = batch.header
     if isinstance(header, BatchHeader):
         return batch_text.batch_line(header, batch.position, batch.is_valid)

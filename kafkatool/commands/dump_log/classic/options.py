@@ -1,4 +1,4 @@
-"""What a classic dump was asked for, with everything that one flag implies for another worked out."""
+"""The options of a classic dump, including those that other flags imply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClassicOptions:
     skip_record_metadata: bool = False
     decoder: Decoder | None = None
     key_decoder: str | None = None
-    """The class named by --key-decoder-class; None where the flag was not given."""
+    """The class named by --key-decoder-class; None if the flag was not given."""
     value_decoder: str | None = None
     redact: bool = False
     max_batch_size: int = DEFAULT_MAX_INFLATED

@@ -9,12 +9,12 @@ from typing import IO
 
 Pair = tuple[int, int]
 
-_CHUNK = 1 << 16  # pairs that are held before they go to a temporary file
+_CHUNK = 1 << 16  # pairs held in memory before they are written to a temporary file
 _PAIR_SIZE = 16
 
 
 class Pairs:
-    """Pairs of 64-bit numbers in the order of their arrival, to be walked from either end."""
+    """Pairs of 64-bit numbers in the order they were added, iterable from either end."""
 
     def __init__(self) -> None:
         self._recent = array("q")
@@ -22,7 +22,7 @@ class Pairs:
         self._chunks = 0
         self._last_first: int | None = None
         self.is_rising = True
-        """Whether every pair's first number is above that of the pair before."""
+        """Whether each pair's first number is greater than that of the pair before."""
 
     def add(self, first: int, second: int) -> None:
         if self._last_first is not None and first <= self._last_first:

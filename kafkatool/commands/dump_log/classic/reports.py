@@ -49,7 +49,7 @@ class Reports:
         _add(self._non_consecutive, path, (previous, offset))
 
     def finish(self) -> None:
-        """Say everything that was gathered, in Kafka's order."""
+        """Print everything that was gathered, in Kafka's order."""
         for line in self._lines():
             self.say(line)
 

@@ -1,4 +1,4 @@
-"""What all dumps of side files share: the base offset in the name, the files beside, runs of equal damage."""
+"""What all dumps of side files share: base offset in the name, neighbouring files, runs of equal damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINES_AT_ONCE = 256
 
 
 class Lines:
-    """Hands lines on in handfuls."""
+    """Passes lines on in groups."""
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
@@ -41,7 +41,7 @@ class Lines:
 
 
 class DamageRuns:
-    """Joins equal damage of neighbouring entries: a cut log makes a million of them."""
+    """Joins equal damage of neighbouring entries: a truncated log causes a million of them."""
 
     def __init__(self, note: Note) -> None:
         self.note = note
@@ -65,7 +65,7 @@ class DamageRuns:
 def file_damage(
     kind: FindingClass, message: str, *, size: int = 0, expected: str = "", found: str = ""
 ) -> Damage:
-    """Damage to a side file as a whole: its content can be made anew from the log."""
+    """Build damage of a side file as a whole: its content can be rebuilt from the log."""
     return Damage(
         kind=kind,
         position=0,
@@ -78,7 +78,7 @@ def file_damage(
 
 
 def offset_in_name(path: str, note: Note) -> int | None:
-    """The base offset that a side file's name gives; None, with a note, where it gives none."""
+    """Return the base offset in a side file's name; None, with a note, if there is none."""
     name = os.path.basename(path)
     offset = base_offset(name)
     if offset is None:
@@ -91,14 +91,14 @@ def offset_in_name(path: str, note: Note) -> int | None:
 
 
 def is_cached_remotely(path: str) -> bool:
-    """Whether the log of this index is in a remote storage, never beside it."""
+    """Return whether the log of this index is in remote storage, never beside it."""
     return parse_remote_index_name(os.path.basename(path)) is not None
 
 
 def open_beside(
     stack: ExitStack, path: str, extension: str, options: ClassicOptions, note: Note
 ) -> Source | None:
-    """Open the file of the same segment and another kind, in the same state if there is one."""
+    """Open the segment's file of another kind, preferring one with the same state suffix."""
     directory, name = os.path.split(path)
     stem = name.partition(".")[0]
     plain = os.path.join(directory, stem + extension)
@@ -109,7 +109,7 @@ def open_beside(
 
 
 def open_noting(stack: ExitStack, path: str, options: ClassicOptions, note: Note) -> Source | None:
-    """Open a file for reading; None, with a note, where that fails."""
+    """Open a file for reading; None, with a note, if that fails."""
     try:
         source: Source = open_source(path, options.guest)
         return stack.enter_context(source)
@@ -128,7 +128,7 @@ def open_index(
 
 
 def open_log(stack: ExitStack, path: str, options: ClassicOptions, note: Note) -> BatchFinder | None:
-    """The log that an index belongs to."""
+    """Open the log that an index belongs to."""
     if is_cached_remotely(path):
         return None
     source = open_beside(stack, path, ".log", options, note)

@@ -40,7 +40,7 @@ _UNDERFLOW = "java.nio.BufferUnderflowException"
 
 
 def dump_txn_index(path: str, options: ClassicOptions, _reports: Reports, emit: Emit, note: Note) -> None:
-    """Print the aborted transactions. An entry of a version that Kafka throws at is noted and left out."""
+    """Print the aborted transactions. An entry whose version makes Kafka throw is noted and left out."""
     if offset_in_name(path, note) is None:
         return
     lines, runs = Lines(emit), DamageRuns(note)
@@ -80,7 +80,7 @@ def _txn_damage(position: int, end: int, expected: str, found: str) -> Damage:
 
 
 def dump_snapshot(path: str, options: ClassicOptions, reports: Reports, emit: Emit, note: Note) -> None:
-    """Print the producers. Of a file that Kafka calls corrupt nothing is printed but that."""
+    """Print the producers. For a file that Kafka calls corrupt, only that is printed."""
     with ExitStack() as stack:
         source = open_noting(stack, path, options, note)
         if source is None:
@@ -125,9 +125,9 @@ def _producer_line(entry: ProducerState, release: Release) -> str:
 
 
 def corrupt_message(buf: bytes, release: Release) -> str | None:
-    """What Kafka says of bytes that are no snapshot; None if they are one.
+    """Return what Kafka says about bytes that are not a snapshot; None if they are one.
 
-    From 4.0 on the version is judged first, and as part of the schema.
+    From 4.0 on the version is checked first, and as part of the schema.
     """
     problem = _schema_problem(buf) if release >= Release.V4_0 else _old_schema_problem(buf)
     if problem is not None:
@@ -145,7 +145,7 @@ def corrupt_message(buf: bytes, release: Release) -> str | None:
 
 
 def _schema_problem(buf: bytes) -> str | None:
-    """From 4.0 on; an end in the middle of a number has no message, which prints as `null`."""
+    """Return the problem, from 4.0 on; an end in the middle of a number has no message, printed as `null`."""
     version = int.from_bytes(buf[:2], "big", signed=True)
     if len(buf) >= 2 and version != snapshots.CURRENT_VERSION:
         return f"Snapshot contained an unknown file version {version}"
@@ -165,7 +165,7 @@ def _schema_problem(buf: bytes) -> str | None:
 
 
 def _old_schema_problem(buf: bytes) -> str | None:
-    """Up to 3.9, which reads field by field and judges the version afterwards."""
+    """Return the problem, up to 3.9, which reads field by field and checks the version afterwards."""
     for field, end in (("version", 2), ("crc", 6), ("producer_entries", 10)):
         if len(buf) < end:
             return f"Error reading field '{field}': {_UNDERFLOW}"
@@ -182,6 +182,6 @@ def _old_schema_problem(buf: bytes) -> str | None:
 
 
 def _field_cut_at(left: int) -> str:
-    """The field of an entry for which the last `left` bytes no longer suffice."""
+    """Return the field of an entry that the last `left` bytes cut off."""
     ends = accumulate(size for _field, size in _ENTRY_FIELDS)
     return next(field for (field, _size), end in zip(_ENTRY_FIELDS, ends, strict=True) if left < end)
