@@ -1,21 +1,22 @@
-"""Find the single bit that, flipped back, makes a batch whole again, and say how sure that is.
+"""Find the single flipped bit that explains a damaged batch, and say how certain that is.
 
-A CRC is linear: one flipped bit changes it by a value that depends only on how far the bit stands from the
-end, x^t for the t-th bit. The difference between stored and computed checksum (the syndrome) therefore names
-the bit: its logarithm. It is taken in small and large steps, so a search costs far less than the checksum
-itself. Outside the checksum few bits can be proven: those of the length, the magic and the checksum; each of
-them is tried. The base offset and the leader epoch can be anything, and are never guessed.
+A CRC is linear: one flipped bit changes it by a value that depends only on the bit's distance from the end,
+x^t for the t-th bit. The difference between stored and computed checksum (the syndrome) therefore identifies
+the bit, by its discrete logarithm. That is computed with baby steps and giant steps, so a search costs far
+less than the checksum itself. Outside the checksummed bytes few bits can be proven: those of the length, the
+magic and the checksum; each of them is tried. The base offset and the leader epoch can be anything and are
+never guessed.
 
-A match alone proves little in a large batch: of bytes that are wrong in many places, one bit in 2^32 matches
-by chance, and 1 MiB has 2^23 of them. So a flip counts only if it is the one bit with which checksum, length
-and every record agree, decompression included. It is proven where the odds of a chance match are small, or
-where something besides the checksum speaks for it. That must be a check which chance would not pass; records
-that decode with and without the flip, as where it stands in a value, say nothing. Accepted are:
+A match alone proves little in a large batch: if many bytes are wrong, one bit in 2^32 matches by chance, and
+1 MiB has 2^23 bits. So a flip counts only if it is the only one with which checksum, length and every record
+agree, decompression included. It is proven if the odds of a chance match are small, or if further evidence
+supports it. That must be a check which chance would not pass; records that decode with and without the flip
+(such as a flip inside a value) are no evidence. Accepted are:
 
-    healed     the records do not decode, or contradict their header (count, offsets, times), as the bytes
-               stand; with the bit flipped back they do not
-    gzip       the stream inside has a checksum of its own, and it matches
-    messages   a wrapper of magic 0 or 1 holds messages that have a checksum each, and all match
+    healed     as stored, the records do not decode or contradict their header (count, offsets, times);
+               with the bit flipped back they decode and agree
+    gzip       the stream inside has its own checksum, and it matches
+    messages   a wrapper of magic 0 or 1 holds messages with a checksum each, and all match
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ from kafkatool.format.primitives import Buffer
 from kafkatool.format.record import read_body
 
 LARGEST = 16 << 20
-"""Bytes of a batch; larger ones are left alone, so that memory stays bounded."""
+"""The size limit of a batch in bytes; larger ones are skipped, so that memory stays bounded."""
 MOST_ODDS = 1e-4
-"""Of a chance match, without a second proof: a batch of about 50 KiB."""
+"""The highest odds of a chance match accepted without further evidence: a batch of about 50 KiB."""
 
 MAYBE_FLIPPED = (
     FindingClass.BAD_CRC,
@@ -55,7 +56,7 @@ MAYBE_FLIPPED = (
     FindingClass.BAD_MAGIC,
     FindingClass.TORN_TAIL,
 )
-"""Damage that one flipped bit can be behind."""
+"""Kinds of damage that one flipped bit can cause."""
 
 HEALED = "as it stands its records do not decode, with the bit flipped back all of them do"
 GZIP = "the checksum of its gzip stream matches"
@@ -74,20 +75,20 @@ class BitFlip(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundFlip:
-    """The one bit that makes a batch good, and what speaks for it."""
+    """The one bit that makes a batch good, and the evidence for it."""
 
     flip: BitFlip
     size: int
-    """Bytes of the whole batch, once it is mended."""
+    """Size of the whole mended batch in bytes."""
     first_offset: int
     last_offset: int
     bits_tried: int
     proof: str | None
-    """What proves it besides the checksum; None where nothing does."""
+    """The evidence besides the checksum; None if there is none."""
 
     @property
     def odds(self) -> float:
-        """Of a chance match: how many single flips to expect that match a checksum without meaning."""
+        """The odds of a chance match: how many single flips are expected to match by accident."""
         return self.bits_tried / 2**32
 
     @property
@@ -96,7 +97,7 @@ class FoundFlip:
 
 
 class _Layout(NamedTuple):
-    """Where a format has its checksum, and which one it is."""
+    """Where a format stores its checksum, and which checksum it is."""
 
     magics: tuple[int, ...]
     crc_at: int
@@ -113,17 +114,17 @@ _MESSAGE = _Layout(
 
 
 class _Hit(NamedTuple):
-    """A flip with which the checksum matches, and the size of the batch then."""
+    """A flip with which the checksum matches, and the resulting size of the batch."""
 
     flip: BitFlip
     size: int
 
 
 def find_flip(available: Buffer, *, is_to_end: bool) -> FoundFlip | None:
-    """Return the one bit that makes the batch at the start of `available` good; None where there are several.
+    """Return the one bit that makes the batch at the start of `available` good; None unless exactly one does.
 
-    `available` goes on behind the batch, as a repaired length may claim more or fewer bytes; `is_to_end` says
-    that the log ends where it ends.
+    `available` continues after the batch, as a repaired length may cover more or fewer bytes. `is_to_end`:
+    it reaches the end of the log.
     """
     if len(available) < LOG_OVERHEAD + legacy.MIN_SIZE:
         return None
@@ -135,12 +136,12 @@ def find_flip(available: Buffer, *, is_to_end: bool) -> FoundFlip | None:
 
 
 def size_to_search(damage: Damage) -> int:
-    """Return how many bytes `described_as_flip` reads: the damage, and the front of what follows it."""
+    """Return how many bytes `described_as_flip` reads: the damage, and the start of what follows it."""
     return min(damage.end_position - damage.position, LARGEST) + HEADER_SIZE
 
 
 def described_as_flip(damage: Damage, source: AnySource, log_size: int) -> Damage:
-    """Return the same damage, described as a flipped bit where flipping one back makes the batch whole."""
+    """Return the same damage, described as a flipped bit if flipping one back makes the batch good."""
     if damage.kind not in MAYBE_FLIPPED:
         return damage
     available = source.read(damage.position, size_to_search(damage))
@@ -151,7 +152,7 @@ def described_as_flip(damage: Damage, source: AnySource, log_size: int) -> Damag
     message = f"bit {flip.bit} of byte {byte} is flipped: the batch is good with it flipped back"
     if not found.is_proven:
         message += f", or seems so by chance, with odds of 1 in {round(1 / found.odds)}"
-    if damage.kind is FindingClass.BAD_MAGIC:  # a broker keeps the batch: that is worth more to know
+    if damage.kind is FindingClass.BAD_MAGIC:  # a broker keeps the batch: the more important fact
         return replace(damage, message=f"{damage.message}; {message}", is_mendable=found.is_proven)
     return replace(
         damage,
@@ -164,7 +165,7 @@ def described_as_flip(damage: Damage, source: AnySource, log_size: int) -> Damag
 
 
 class _Search:
-    """Every single flip that makes a checksum match, and how many were tried."""
+    """Finds every single flip that makes a checksum match, and counts those tried."""
 
     def __init__(self, available: Buffer, is_to_end: bool) -> None:
         self._data = memoryview(available)
@@ -190,7 +191,7 @@ class _Search:
         return bytes(raw)
 
     def as_it_stands(self) -> bytes | None:
-        """The batch by the length that it claims; None where there are not so many bytes."""
+        """Return the batch by its own length field; None if there are too few bytes, or it is too large."""
         is_there = 0 < self.own_size <= min(len(self._data), LARGEST)
         return bytes(self._data[: self.own_size]) if is_there else None
 
@@ -201,7 +202,7 @@ class _Search:
         return int.from_bytes(self._data[layout.crc_at : layout.crc_at + 4], "big")
 
     def _in_length(self, layout: _Layout) -> Iterator[_Hit]:
-        """Try all lengths that are a bit away, the shortest first: one pass over the bytes does for all."""
+        """Try all lengths that differ in one bit, the shortest first: one pass over the bytes covers all."""
         sizes = {_signed(self._length ^ 1 << bit) + LOG_OVERHEAD: bit for bit in range(32)}
         at, value, stored = layout.covered_from, 0, self._stored(layout)
         for size, bit in sorted(sizes.items()):
@@ -214,7 +215,7 @@ class _Search:
                 yield _Hit(BitFlip(_LENGTH_POSITION + 3 - bit // 8, bit % 8), size)
 
     def _lines_up(self, size: int) -> bool:
-        """Whether the log goes on there: with an entry, with zeros, or not at all."""
+        """Whether what follows is valid: an entry, zeros, or the end of the log."""
         front = self._data[size : size + SHORTEST_ENTRY]
         if len(front) < SHORTEST_ENTRY:
             return self._is_to_end
@@ -222,7 +223,7 @@ class _Search:
         return not any(front) or (length >= legacy.MIN_SIZE and front[MAGIC_POSITION] <= 2)
 
     def _by_syndrome(self, layout: _Layout) -> Iterator[_Hit]:
-        """Bits of the checksum itself, and those that it covers."""
+        """Find a bit in the checksum itself, or in the bytes that it covers."""
         size = self.own_size
         if not self._fits(layout, size):
             return
@@ -233,7 +234,7 @@ class _Search:
             bit = syndrome.bit_length() - 1
             yield _Hit(BitFlip(layout.crc_at + 3 - bit // 8, bit % 8), size)
             return
-        # The t-th bit before the end of what is covered; within a byte the highest bit comes last.
+        # The t-th bit before the end of the covered bytes; within a byte the highest bit comes last.
         power = _logarithm(layout.polynomial, syndrome, 8 * covered)
         if power is not None:
             flip = BitFlip(size - 1 - (power - 1) // 8, 7 - (power - 1) % 8)
@@ -241,7 +242,7 @@ class _Search:
                 yield _Hit(flip, size)
 
     def _in_magic(self, layout: _Layout) -> Iterator[_Hit]:
-        """The magic is of no layout, or of another one: is it a bit away from this one's?"""
+        """Try the magics of this layout that differ in one bit from the stored one."""
         if not self._fits(layout, self.own_size):
             return
         for magic in layout.magics:
@@ -260,7 +261,7 @@ def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-# --- what else speaks for a flip ------------------------------------------------------------------------
+# --- further evidence for a flip ------------------------------------------------------------------------
 
 
 def _weighed(search: _Search, hit: _Hit) -> FoundFlip:
@@ -278,7 +279,7 @@ def _weighed(search: _Search, hit: _Hit) -> FoundFlip:
 
 
 def _own_checksum(raw: bytes) -> str | None:
-    """What inside of a batch that agrees has a checksum besides the batch's."""
+    """Return which content of an agreeing batch has a checksum of its own; None if none has."""
     if raw[MAGIC_POSITION] < 2:
         return MESSAGES if raw[MAGIC_POSITION + 1] & CODEC_MASK else None
     header = read_header(raw)
@@ -286,7 +287,7 @@ def _own_checksum(raw: bytes) -> str | None:
 
 
 def _agrees(raw: bytes) -> bool:
-    """Whether a batch holds exactly the records that it promises; its checksum is not looked at."""
+    """Whether a batch holds exactly the records that its header promises; ignores its checksum."""
     try:
         if raw[MAGIC_POSITION] == 2:
             return _records_agree(raw)
@@ -313,7 +314,7 @@ def _messages_agree(raw: bytes) -> bool:
 
 
 def _is_filled(raw: bytes) -> bool:
-    """Whether key and value of a message end where it ends."""
+    """Whether key and value of a message end exactly at its end."""
     at = 18 if raw[MAGIC_POSITION] == 0 else 26
     for _ in ("key", "value"):
         at += 4 + max(0, int.from_bytes(raw[at : at + 4], "big", signed=True))
@@ -325,13 +326,13 @@ def _is_filled(raw: bytes) -> bool:
 
 class _Steps(NamedTuple):
     small: dict[int, int]
-    """x^i -> i, for the first powers."""
+    """x^i -> i, for the baby steps."""
     back: tuple[list[int], ...]
-    """What going back by as many powers does, by each of the four bytes."""
+    """Tables for going back one giant step, one for each of the four bytes."""
 
 
 def _logarithm(polynomial: int, value: int, most: int) -> int | None:
-    """The power 1 to `most` of x that is `value`; there is one at most, as powers repeat only after 2^31."""
+    """Return the power of x, 1 to `most`, that equals `value`; unique, as powers repeat only after 2^31."""
     small, (low, second, third, top) = _steps(polynomial)
     for large in range(0, most + 1, _SMALL_STEPS):
         found = small.get(value)
@@ -348,7 +349,7 @@ def _steps(polynomial: int) -> _Steps:
     for power in range(_SMALL_STEPS):
         small[value] = power
         value = value >> 1 ^ (polynomial if value & 1 else 0)
-    # One power back, as a matrix of what becomes of each bit; squared until it goes back far enough.
+    # One power back, as a matrix with one column per bit; squared until it goes back one giant step.
     matrix = [1 << bit + 1 for bit in range(31)] + [(1 << 31 ^ polynomial) << 1 & 0xFFFFFFFF | 1]
     for _ in range(_SMALL_STEPS.bit_length() - 1):
         matrix = [_product(matrix, column) for column in matrix]

@@ -1,4 +1,4 @@
-"""The batches of a stretch of a log as columns, many at once, and the damage among them."""
+"""Walk a part of a log, yielding its batches as columns, many at once, and the damage between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkatool.format.legacy_columns import read_legacy_columns
 
 
 def walk_batches(walk: SegmentWalk) -> Iterator[BatchColumns | Damage]:
-    """What begins in the split of a walk."""
+    """Yield what begins in the split of a walk."""
     for item in in_place(walk.rest(walk.position)):
         if isinstance(item, BatchRun):
             yield read_batch_columns(item.window, item.start, item.end, item.batch_count, item.position)
@@ -26,9 +26,9 @@ def walk_batches(walk: SegmentWalk) -> Iterator[BatchColumns | Damage]:
 
 
 def one_batch(batch: Batch, max_batch_size: int) -> BatchColumns | Damage:
-    """One good batch that is not in a run: of an old format, or right behind damage.
+    """Convert one good batch that is not in a run: of an old format, or right after damage.
 
-    Damage for one whose checksum matches and whose header nobody can go by.
+    Return damage if the checksum matches but the batch cannot be used.
     """
     header = batch.header
     if header.magic not in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""What is wrong, as data: where, what was expected, what was found, which offsets are at stake."""
+"""Damage as data: where it is, what was expected, what was found, which offsets are affected."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class FindingClass(StrEnum):
     BAD_METADATA = "bad_metadata"
     OVERLAP = "overlap"
     GAP = "gap"
-    # Not damage: what holds the last stable offset.
+    # Not damage: what holds back the last stable offset.
     OPEN_TRANSACTION = "open_transaction"
-    # Not of the files themselves, but of the host that they are on.
+    # Findings about the host, not about the files.
     NO_PERMISSION = "no_permission"
     HOST_LIMIT = "host_limit"
     NO_SPACE = "no_space"
@@ -36,7 +36,7 @@ class FindingClass(StrEnum):
 
 
 class Severity(IntEnum):
-    """Ordered: `--fail-on` names the least one that makes a command exit with 4."""
+    """Ordered: `--fail-on` names the lowest one that makes a command exit with 4."""
 
     NOTE = 0
     DEGRADED = 1
@@ -50,7 +50,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of one file that is not what it should be: [position, end_position)."""
+    """A damaged range of one file: [position, end_position)."""
 
     kind: FindingClass
     position: int
@@ -62,15 +62,15 @@ class Damage:
     first_offset: int | None = None
     last_offset: int | None = None
     next_good_offset: int | None = None
-    # Where Kafka's own reader ends its walk here, and whether it does so by throwing.
+    # Whether Kafka's own reader stops here, and whether it does so by throwing.
     ends_chain: bool = False
     throws: bool = False
     is_mendable: bool = False
-    """Whether it is one flipped bit, proven, so that flipping it back makes the batch whole."""
+    """Whether it is proven to be one flipped bit, so that flipping it back repairs the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeverityMet:
-    """Report to whoever started a run how bad the worst thing is that it met."""
+    """Reports the worst severity that a run has met."""
 
     severity: Severity

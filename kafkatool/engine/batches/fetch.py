@@ -1,8 +1,8 @@
-"""Decide which bytes of a log a fetch gets, as a broker does.
+"""Decide which bytes of a log a fetch returns, as a broker does.
 
-A fetch is a slice of one segment's file: it begins with the whole batch that holds the asked offset, and may
-end in the middle of one. What lies at or behind the limit (the log's end, the high watermark, the last stable
-offset) is never in it, batch by batch.
+A fetch is a slice of one segment's file: it begins with the batch that holds the requested offset, and may
+end in the middle of one. Batches at or after the limit (log end, high watermark or last stable offset) are
+never in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BASE = attrgetter("base_offset")
 
 
 class FetchedSegment(Protocol):
-    """Say what a fetch has to know of a segment."""
+    """What a fetch needs to know about a segment."""
 
     base_offset: int
 
@@ -27,13 +27,13 @@ class FetchedSegment(Protocol):
         """Return the first batch that reaches an offset; None if there is none."""
 
     def end_of_slice(self, position: int) -> int:
-        """Return the byte up to which batches follow each other from a position on."""
+        """Return the position up to which batches follow each other without a break."""
 
     def index(self) -> OffsetIndex: ...
 
 
 class LogSlice(NamedTuple):
-    """Name `size` bytes of a segment from its batch `first` on."""
+    """`size` bytes of a segment, from its batch `first` on."""
 
     segment: int
     first: FoundBatch
@@ -53,9 +53,9 @@ def find_slice(
     max_bytes: int,
     at_least_one: bool,
 ) -> LogSlice | None:
-    """Return what a fetch from an offset gets; None if no batch below the limit reaches it.
+    """Return the slice for a fetch from an offset; None if no batch below the limit reaches it.
 
-    With `at_least_one` the first batch is given whole, however large.
+    With `at_least_one` the first batch is returned whole, however large.
     """
     if offset >= limit:
         return None
@@ -71,7 +71,7 @@ def find_slice(
 
 
 def _position_of_limit(segments: Sequence[FetchedSegment], number: int, limit: int, end: int) -> int:
-    """Return the byte of a segment up to which a reader may look."""
+    """Return the position in a segment up to which a reader may read."""
     last = floor_segment(segments, limit)
     if number != last:
         return end if number < last else 0
@@ -80,7 +80,7 @@ def _position_of_limit(segments: Sequence[FetchedSegment], number: int, limit: i
 
 
 def offset_behind(segments: Sequence[FetchedSegment], cut: LogSlice, log_end: int) -> int:
-    """Return an offset that no record in a slice reaches: the index knows it to within an entry."""
+    """Return an offset above all records of a slice, as precise as the index."""
     behind = segments[cut.segment].index().offset_behind(cut.first.position + cut.size)
     if behind is not None:
         return behind

@@ -1,7 +1,7 @@
 """Find single batches in a log by position or offset, from headers alone, as Kafka's index checks do.
 
-A walk follows Kafka's chain: the length of a batch leads to the next one, nothing is verified. What was
-walked is remembered in samples: a million offsets cost about one walk, however the index is damaged.
+A walk follows Kafka's chain: the length of a batch leads to the next one, nothing is verified. Samples of
+each walk are kept: looking up a million offsets costs about one walk, however damaged the index is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WALKS_KEPT = 64
 
 
 class BatchFinder:
-    """Answers questions about one log; raises FormatError where Kafka's own walk throws."""
+    """Finds batches in one log; raises FormatError where Kafka's own walk throws."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class BatchFinder:
         self._walks: dict[int, _HeaderWalk] = {}
 
     def batch_at(self, position: int) -> FoundBatch | None:
-        """The batch that begins at a position; None where too few bytes are left for it."""
+        """Return the batch that begins at a position; None if too few bytes are left for it."""
         return next_batch(self._bytes, position, self.size)
 
     def find(self, start: int, offset: int) -> FoundBatch | None:
-        """The first batch of the chain from `start` on whose last offset is at least `offset`."""
+        """Return the first batch of the chain from `start` whose last offset is at least `offset`."""
         if start < 0 or start > self.size:
             raise FormatError("position", start, expected=f"0 to {self.size}", found=start)
         walk = self._walks.pop(start, None) or _HeaderWalk(start)
@@ -62,7 +62,7 @@ class BatchFinder:
         return follow(self.batch_at, position)
 
     def max_record_timestamp(self, batch: FoundBatch) -> int:
-        """The largest timestamp among a batch's records, at least -1; FormatError if damaged."""
+        """Return the largest timestamp of a batch's records, at least -1; raise FormatError if damaged."""
         if batch.size > self.max_batch_size:
             raise TooLarge("batch", batch.position, expected=self.max_batch_size, found=batch.size)
         data = self.source.read(batch.position, batch.size)
@@ -74,7 +74,7 @@ class BatchFinder:
             records = read_records(header, data, max_inflated=self.max_inflated)
             return (record.timestamp_ms for record in records)
         if not header.attributes & CODEC_MASK:
-            # A single message gives its time even where its key and value are beyond reading.
+            # The time of a single message is readable even if its key and value are not.
             return iter((header.timestamp,))
         return (message.timestamp_ms for message in read_messages(data, max_inflated=self.max_inflated))
 
@@ -87,7 +87,7 @@ class BatchFinder:
 
 
 class _HeaderWalk:
-    """One chain of batches, known up to a frontier: every 64th position, and the highest offset so far."""
+    """One chain of batches, walked up to a frontier: every 64th position, and the highest offset so far."""
 
     def __init__(self, start: int) -> None:
         self.frontier = start

@@ -1,7 +1,7 @@
-"""Follow a log from header to header, by the lengths of its batches; no checksum is looked at.
+"""Follow a log from header to header, by the lengths of its batches; checksums are not verified.
 
-next_batch   as Kafka's reader of files: it throws at a length that cannot be right
-header_at    as a guest: what cannot be a header is none
+next_batch   as Kafka's file reader does: raises at an impossible length
+header_at    never raises: None for what cannot be a header
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FRONT = Struct(">qi4xb")  # offset, length, magic
 
 
 class FoundBatch(NamedTuple):
-    """Describe a batch in a `.log` by its header."""
+    """A batch in a `.log`, known by its header."""
 
     position: int
     size: int
@@ -60,7 +60,7 @@ def follow(batch_at: Callable[[int], FoundBatch | None], position: int) -> Itera
 
 
 def header_at(source: Source, position: int) -> Header | None:
-    """Return the header at `position`; None if it cannot be one. The checksum is not looked at."""
+    """Return the header at `position`; None if it cannot be one. The checksum is not verified."""
     raw = source.read(position, HEADER_SIZE)
     header: Header | None = None
     with suppress(FormatError):
@@ -72,7 +72,7 @@ def header_at(source: Source, position: int) -> Header | None:
 
 
 def plausible_batches(source: Source, position: int) -> Iterator[FoundBatch]:
-    """Yield the batches from a position on, as long as their headers can be right."""
+    """Yield the batches from a position on, as long as their headers are plausible."""
 
     def batch_at(at: int) -> FoundBatch | None:
         header = header_at(source, at)

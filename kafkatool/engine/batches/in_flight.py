@@ -1,4 +1,4 @@
-"""Whether a tail is only unfinished because a broker is writing it right now."""
+"""Recognize a tail that is incomplete only because a broker is writing it right now."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafkatool.engine.files.stdin_log import STDIN
 
 
 def in_flight(damage: Damage, source: Source) -> Damage:
-    """The same damage, or a note where it is the tail of a log that a running broker still writes.
+    """Return the damage, or a note if it is the tail of a log that a running broker is writing.
 
-    That is so only where the file grew since it was opened, or a broker holds the lock of its directory.
+    That requires that the file grew since it was opened, or that a broker holds the lock of its directory.
     """
     if damage.kind not in (FindingClass.TORN_TAIL, FindingClass.ZERO_FILLED) or source.name == STDIN:
         return damage
@@ -29,7 +29,7 @@ def in_flight(damage: Damage, source: Source) -> Damage:
 
 
 def _grew(source: Source) -> bool:
-    """Whether the file of that name is larger now than what was opened."""
+    """Whether the file is larger now than when it was opened."""
     try:
         return source.size_hint is not None and os.stat(source.name).st_size > source.size_hint
     except OSError:

@@ -1,6 +1,6 @@
 """One index file: its slots by number, read a page at a time.
 
-Any size is fine: a few pages are kept, so that a walk reads the file once and a search reads what it visits.
+Works for any size: a few pages are kept, so a walk reads the file once and a search reads what it visits.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _DOZEN = 12 * 34  # bytes of a dozen of the largest entries, and a multiple of e
 
 
 def index_limit(log_size: int) -> int:
-    """More bytes than any index needs beside a log of this size: it has no more entries than batches.
+    """Return an upper bound for the index of a log of this size: it has no more entries than batches.
 
-    What lies behind that is preallocated, or garbage.
+    Anything after that is preallocated space or garbage.
     """
     return _DOZEN * (log_size // (12 * _SMALLEST_BATCH) + 2)
 
 
 class IndexFile:
-    """Slots of `entry_size` bytes; a partial one at the end does not count, as for Kafka."""
+    """Slots of `entry_size` bytes; a partial one at the end is ignored, as in Kafka."""
 
     def __init__(self, source: Source, entry_size: int) -> None:
         self.source = source
@@ -34,7 +34,7 @@ class IndexFile:
         self._pages: dict[int, bytes] = {}
 
     def slot(self, number: int) -> bytes:
-        """The bytes of one slot; zeros where the file was cut shorter meanwhile."""
+        """Return the bytes of one slot; zeros if the file was truncated meanwhile."""
         page_number, within = divmod(number, PAGE_SLOTS)
         page = self._pages.get(page_number)
         if page is None:
@@ -43,12 +43,12 @@ class IndexFile:
         return page[at : at + self.entry_size]
 
     def slots(self) -> Iterator[tuple[int, bytes]]:
-        """Every whole slot with its number, in order."""
+        """Yield every whole slot with its number, in order."""
         for number in range(self.count):
             yield number, self.slot(number)
 
     def first_byte_set(self, position: int) -> int | None:
-        """The position of the first byte that is not zero, from `position` on."""
+        """Return the position of the first nonzero byte from `position` on; None if there is none."""
         while piece := self.source.read(position, 1 << 20):
             zeros = len(piece) - len(piece.lstrip(b"\0"))
             if zeros < len(piece):
@@ -66,7 +66,7 @@ class IndexFile:
 
 
 def _measure(source: Source) -> int:
-    """The length of a pipe, which has to be read for it."""
+    """Return the length of a pipe, by reading it."""
     size = 0
     while piece := source.read(size, 1 << 20):
         size += len(piece)

@@ -1,11 +1,11 @@
-"""Hold the indexes of a segment in memory, for every reader, however far it believes them.
+"""Hold the indexes of a segment in memory, trusted as far as the reader needs.
 
     whole     every slot of the file, as a broker maps it: preallocated zeros take part in a search
     written   without those zeros, as a broker leaves the file when it closes the segment
     sound     the entries before the first one that contradicts another, or the size of the log
 
 A search visits the slots in Kafka's order, so a damaged index gives the answer that a broker would give.
-Guests check what stands at the position before they believe it: `checked_position` in seek.py.
+Other readers verify that a batch is at the position before they use it: `checked_position` in seek.py.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from kafkatool.format.offset_index import OffsetEntry
 from kafkatool.format.time_index import NO_TIMESTAMP, TimeEntry
 
 Column: TypeAlias = "array[int]"
-"""Of 64-bit integers; those of a packed index have 32 bits."""
+"""64-bit integers; 32-bit in a packed index."""
 
 MOST_READ = 408 * 80_000
-"""Bytes of an index that are held against the log, 32 MB: entries of every kind end there."""
+"""Most bytes of an index to check against the log, 32 MB: a multiple of every entry size."""
 _MOST_READ_WHOLE = 64 << 20
 
 
@@ -41,7 +41,7 @@ def _nothing() -> Column:
 
 @dataclass(slots=True)
 class OffsetIndex:
-    """Hold slots of an `.index`: last offsets of batches, relative to the base, and where these begin."""
+    """Slots of an `.index`: last offsets of batches, relative to the base, and their positions."""
 
     base_offset: int = 0
     offsets: Column = field(default_factory=_nothing)
@@ -67,19 +67,19 @@ class OffsetIndex:
         return min(loops.rising(self.offsets, 0), loops.rising(self.positions, 1))
 
     def sound(self, log_size: int) -> OffsetIndex:
-        """Cut it in place to the entries that may be right: what is whole is not copied."""
+        """Truncate it in place to the plausible entries, without a copy."""
         count = self.sound_count(log_size)
         del self.offsets[count:], self.positions[count:]
         self.is_sound = True
         return self
 
     def packed(self) -> OffsetIndex:
-        """Return the same in half of the memory, for whoever keeps many."""
+        """Return the same index in half the memory, for keeping many."""
         return OffsetIndex(self.base_offset, _packed(self.offsets), _packed(self.positions), self.is_sound)
 
     @property
     def size(self) -> int:
-        """Return its bytes in memory."""
+        """Its size in memory, in bytes."""
         return 2 * self.offsets.itemsize * len(self.offsets)
 
     def entry(self, slot: int) -> OffsetEntry:
@@ -104,14 +104,14 @@ class OffsetIndex:
         return OffsetEntry(0, 0) if slot < 0 else self.entry(slot)
 
     def offset_behind(self, position: int) -> int | None:
-        """Return the offset of the first entry at or after a byte."""
+        """Return the offset of the first entry at or after a position."""
         slot = bisect_left(self.positions, position)
         return self.base_offset + self.offsets[slot] if slot < len(self.offsets) else None
 
 
 @dataclass(slots=True)
 class TimeIndex:
-    """Hold slots of a `.timeindex`: greatest times so far, and the last offsets of their batches."""
+    """Slots of a `.timeindex`: greatest times so far, and the last offsets of their batches."""
 
     base_offset: int = 0
     times: Column = field(default_factory=_nothing)
@@ -129,7 +129,7 @@ class TimeIndex:
         return min(loops.rising(self.times, 0), loops.rising(self.offsets, 0))
 
     def sound(self) -> TimeIndex:
-        """Cut it in place to the entries that may be right."""
+        """Truncate it in place to the plausible entries."""
         count = self.sound_count()
         del self.times[count:], self.offsets[count:]
         return self
@@ -144,23 +144,23 @@ class TimeIndex:
 
 
 def read_offset_index(log_path: str, guest: Guest) -> OffsetIndex:
-    """Read what is written in the `.index` beside a log; empty if there is none that can be read."""
+    """Read the written entries of the `.index` of a log; empty if it is missing or unreadable."""
     return OffsetIndex.written(_read(log_path, ".index", guest), _base(log_path))
 
 
 def read_time_index(log_path: str, guest: Guest) -> TimeIndex:
-    """Read what is written in the `.timeindex` beside a log; empty if there is none that can be read."""
+    """Read the written entries of the `.timeindex` of a log; empty if it is missing or unreadable."""
     return TimeIndex.written(_read(log_path, ".timeindex", guest), _base(log_path))
 
 
 def sound_offset_index(log_path: str, log_size: int, guest: Guest) -> OffsetIndex:
-    """Read the entries of the `.index` beside a log of this size that may be right."""
+    """Read the plausible entries of the `.index` of a log of this size."""
     data = _read(log_path, ".index", guest, min(MOST_READ, index_limit(log_size)))
     return OffsetIndex.whole(without_zeros(data, offset_index.ENTRY_SIZE), _base(log_path)).sound(log_size)
 
 
 def sound_time_index(log_path: str, log_size: int, guest: Guest) -> TimeIndex:
-    """Read the entries of the `.timeindex` beside a log of this size that may be right."""
+    """Read the plausible entries of the `.timeindex` of a log of this size."""
     data = _read(log_path, ".timeindex", guest, min(MOST_READ, index_limit(log_size)))
     return TimeIndex.whole(without_zeros(data, time_index.ENTRY_SIZE), _base(log_path)).sound()
 
@@ -171,7 +171,7 @@ def without_zeros(data: bytes, entry_size: int) -> bytes:
 
 
 def sibling_file(path: str, extension: str) -> str | None:
-    """`x.log.deleted` and `.index` give `x.index.deleted`; None where the path is no log."""
+    """Return `x.index.deleted` for `x.log.deleted` and `.index`; None if the path is not a log."""
     directory, name = os.path.split(path)
     live, _state = split_state(name)
     if not live.endswith(".log"):

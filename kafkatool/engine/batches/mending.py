@@ -1,8 +1,8 @@
-"""Mend flipped bits while logs are read: whoever opens a log gets it with the proven bits flipped back.
+"""Mend flipped bits while logs are read: readers get a log with its proven bits flipped back.
 
-The files stay as they are; only a plan of `recover` writes mended bytes. A log is walked when it is first
-opened, and on from there if it has grown. What `bit_flips` does not prove is left as it is, and so is a flip
-whose batch would not fit between its neighbours.
+The files do not change; only a plan of `recover` writes mended bytes. A log is walked when it is first
+opened, and only its new part if it has grown. A flip that `bit_flips` does not prove is left as it is, and so
+is one whose batch would not fit between its neighbors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafkatool.format import kinds
 from kafkatool.format.batch import HEADER_SIZE, LOG_OVERHEAD
 
 _SEARCHED = 256 << 20
-"""Bytes of damaged batches that are searched in one log: a log of nothing but damage takes bounded time."""
+"""Most bytes of damaged batches to search in one log, so that even a fully damaged one takes bounded time."""
 _LEAST_COST = 64 << 10
 
 
@@ -38,11 +38,11 @@ class BatchMend:
     odds: float
     proof: str | None
     is_mended: bool
-    """False where the odds of a chance match are too high to act on it."""
+    """False if the odds of a chance match are too high to act on it."""
 
     @property
     def message(self) -> str:
-        """What was done, and how sure it is; the file is not named."""
+        """What was done, and how certain it is; without the file name."""
         offsets = f"offset {self.first_offset}"
         if self.last_offset != self.first_offset:
             offsets = f"offsets {self.first_offset} to {self.last_offset}"
@@ -67,7 +67,7 @@ class _Log:
     size: int = 0
     mtime_ns: int = 0
     walked_from: int = 0
-    """Where a walk goes on: at good batches, before which everything was looked at."""
+    """Where a walk continues: at good batches; everything before was checked."""
     tried: set[int] = field(default_factory=set)
     patches: dict[int, int] = field(default_factory=dict)
     mends: list[BatchMend] = field(default_factory=list)
@@ -78,7 +78,7 @@ Tell = Callable[[BatchMend], None]
 
 
 class Mender:
-    """Mends every log that is opened with it. Threads share it; another process begins anew."""
+    """Mends every log that is opened with it. Threads share it; another process starts with an empty one."""
 
     def __init__(self, tell: Tell | None = None) -> None:
         self.tell = tell
@@ -89,13 +89,13 @@ class Mender:
         return Mender, ()
 
     def mend(self, source: FileSource) -> None:
-        """Walk a log, unless that was done before, and have `source` hand out its mended bytes."""
+        """Walk a log, unless that was done before, and make `source` return the mended bytes."""
         if _is_log(source.name):
             with self._lock:
                 source.patches = dict(self._known(source).patches)
 
     def of(self, source: FileSource) -> list[BatchMend]:
-        """What was found in the log behind `source`, mended or not."""
+        """Return the flips found in the log of `source`, mended or not."""
         with self._lock:
             return list(self._known(source).mends)
 
@@ -115,7 +115,7 @@ class Mender:
         return log
 
     def _mend_next(self, source: FileSource, log: _Log) -> bool:
-        """Mend the next batch that can be; False where there is none up to the end."""
+        """Mend the next batch that can be mended; return False if there is none up to the end."""
         for item in scan_runs(source, log.walked_from):
             if not isinstance(item, Damage):
                 log.walked_from = (
@@ -148,14 +148,14 @@ class Mender:
 
 
 def _is_log(path: str) -> bool:
-    """Whether a file may be a log, by its name: also one under a name that says nothing."""
+    """Whether a file may be a log, by its name; an unknown name counts too."""
     name = os.path.basename(path)
     kept = kinds.parse_kept_name(name)
     return kinds.kind_of(kept.original if kept else name).kind in (kinds.LOG, kinds.UNKNOWN)
 
 
 def _size_to_search(source: FileSource, damage: Damage) -> int:
-    """The batch by its own length, or up to the next good one, and the front of what follows."""
+    """Return the size of the batch by its own length or up to the next good one, and some of what follows."""
     raw = source.read(damage.position, LOG_OVERHEAD)
     own = int.from_bytes(raw[8:], "big", signed=True) + LOG_OVERHEAD
     left = (source.size_hint or 0) - damage.position
@@ -164,7 +164,7 @@ def _size_to_search(source: FileSource, damage: Damage) -> int:
 
 
 def _fits(found: FoundFlip, damage: Damage) -> bool:
-    """Whether the offsets lie above those before and below those behind."""
+    """Whether the offsets lie above those before and below those after."""
     first, following = damage.first_offset, damage.next_good_offset
     is_above = first is None or found.first_offset >= first
     return is_above and (following is None or found.last_offset < following)

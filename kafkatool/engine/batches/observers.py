@@ -1,4 +1,4 @@
-"""Whoever wants every good batch of a log as a row, in a walk that is made anyway: each byte is read once."""
+"""Pass every good batch of a log as a row to observers of a walk, so that each byte is read only once."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _FIELDS = len(BatchColumns._fields)
 
 
 class Observer:
-    """Something that a walk adds up. Goes to the workers empty, and comes back with what it saw."""
+    """Collects something during a walk. Sent to workers empty, it returns with what it saw."""
 
     def fresh(self) -> Self:
-        """Another one that has seen nothing yet."""
+        """Return another one that has seen nothing yet."""
         return deepcopy(self)
 
     def walking(self, _position: int) -> AbstractContextManager[object]:
-        """Entered while a stretch that begins there is walked."""
+        """Return a context that is active while the stretch from this position is walked."""
         return nullcontext()
 
     def take(self, columns: BatchColumns) -> None:
-        """Good batches that follow each other; the arrays may be kept."""
+        """Take good batches, in order; the arrays may be kept."""
         raise NotImplementedError
 
     def merge(self, behind: Self) -> None:
-        """Take over what the same observer saw of the stretch behind."""
+        """Add what the same observer saw in the stretch after this one."""
         raise NotImplementedError
 
 
 class BatchRows:
-    """Collects batches, and hands them to observers many at a time and in order."""
+    """Collects batches and passes them to observers, many at a time and in order."""
 
     def __init__(self, observers: Sequence[Observer], max_batch_size: int) -> None:
         self._observers = observers
@@ -49,14 +49,14 @@ class BatchRows:
         self._rows = 0
 
     def add_run(self, window: bytes, end: int, position: int) -> None:
-        """The good batches in `window[:end]`."""
+        """Add the good batches in `window[:end]`."""
         at = 0
         while at < end:
             self._make_room()
             at, self._rows = loops.batch_rows(window, at, end, position + at, self._table, self._rows)
 
     def add(self, batch: Batch) -> None:
-        """One good batch, unless nobody can go by its header."""
+        """Add one good batch, unless its header is unusable."""
         found = one_batch(batch, self._max_batch_size)
         if not isinstance(found, Damage):
             self._make_room()
@@ -69,7 +69,7 @@ class BatchRows:
 
     def flush(self) -> None:
         if self._rows:
-            # A copy: who takes it may keep it, as Arrow does without one of its own.
+            # A copy: an observer may keep it, as Arrow does without copying.
             columns = BatchColumns(*self._table[:, : self._rows].copy())
             for observer in self._observers:
                 observer.take(columns)

@@ -1,7 +1,7 @@
-"""One partition's logs, a segment behind another, and on as they grow: broker rolls, deletes and truncates.
+"""Walk the logs of one partition in order, even while a broker appends, rolls, deletes and truncates.
 
-A walk remembers where it is by segment and byte and keeps nothing open between two rounds, so that it can be
-asked again when a broker has written more.
+A walk remembers its place by segment and position and keeps nothing open between two rounds; the next round
+yields what a broker has written since.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class SegmentLog(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """Something met on the way, and where."""
+    """Something found on the walk, and where."""
 
     log: SegmentLog
     source: Source
     item: BatchRun | Batch | Damage
     size: int = 0
-    """Bytes since the one before."""
+    """Bytes since the previous item."""
 
 
 Listing = Callable[[], Sequence[SegmentLog]]
-"""The logs that there are now, by base offset."""
+"""Returns the current logs, sorted by base offset."""
 
 
 class PartitionWalk:
-    """Yields what a partition holds, in order; asked again, what has come since."""
+    """Yields what a partition holds, in order; on later rounds, what was added since."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PartitionWalk:
         is_growing: bool = False,
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
     ) -> None:
-        """`is_growing`: an unfinished tail of the last log is looked at again later, and no damage yet."""
+        """With `is_growing`, an incomplete tail of the last log is not yet damage; it is read again later."""
         self.logs = logs
         self.guest = guest
         self.wanted = wanted
@@ -62,18 +62,18 @@ class PartitionWalk:
         self._base = -1
         self._position: int | None = None
         self._zeros: tuple[str, int, int] | None = None
-        """Log, position and size of a tail that held nothing but zeros."""
+        """Log, position and end of a tail that held nothing but zeros."""
 
     def go_to(self, base_offset: int, position: int) -> None:
-        """Go on from here in the next round."""
+        """Continue from here in the next round."""
         self._base, self._position = base_offset, position
 
     def items(self) -> Iterator[Walked | Note | Caution | Failure]:
-        """What lies between the last place and the end of what is there now."""
+        """Yield what lies between the last place and the current end."""
         logs = self.logs()
         while True:
             if self.is_growing:
-                # Listed before it is read: with another log behind it, a log is finished.
+                # Listed before it is read: a log that has a successor is finished.
                 logs = self.logs()
             at = bisect_left(logs, self._base, key=lambda log: log.base_offset)
             if at == len(logs):
@@ -102,7 +102,7 @@ class PartitionWalk:
                 yield Note(f"{log.path}: truncated from {self._position} to {size} bytes")
             start = self._start(log, source)
             self._position = start
-            # A preallocated log ends in a gigabyte of zeros, which are not read in every round.
+            # A preallocated log can end in a gigabyte of zeros: they are not read again in every round.
             place = (log.path, start, size)
             if place == self._zeros and not any(source.read(start, HEADER_SIZE)):
                 return
@@ -121,7 +121,7 @@ class PartitionWalk:
     def _finished(
         self, walk: Iterator[BatchRun | Batch | Damage], log: SegmentLog, is_last: bool
     ) -> Iterator[BatchRun | Batch | Damage]:
-        """Without what may still be written: in a log that grows, all that has nothing good behind it."""
+        """Leave out what may still be in flight: in a growing log, bad items without a good batch after."""
         if not (self.is_growing and is_last):
             yield from walk
             return
@@ -151,14 +151,14 @@ class PartitionWalk:
             yield Walked(log, source, item, self._position - before)
 
     def _is_beyond(self, item: BatchRun | Batch) -> bool:
-        """Whether this and all that follows lies behind what is wanted."""
+        """Whether this and everything after it lies past the wanted range."""
         if isinstance(item, BatchRun):
             item = next(item.batches())
         return self.wanted.is_behind(item)
 
 
 def end_of(item: BatchRun | Batch | Damage) -> int:
-    """The byte behind it."""
+    """Return its end position (exclusive)."""
     if isinstance(item, BatchRun):
         return item.position + item.end - item.start
     if isinstance(item, Batch):

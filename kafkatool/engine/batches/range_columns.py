@@ -1,4 +1,4 @@
-"""A range of offsets or times, asked of many records or batches at once."""
+"""Test many records or batches at once against a range of offsets or times."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Mask = NDArray[np.bool_]
 
 
 def records_in(wanted: Range, offsets: Numbers, times: Numbers) -> Mask:
-    """Which records are meant: the same as `Range.holds`."""
+    """Return which records are in the range, as `Range.holds` does for one."""
     return _within(wanted, offsets, offsets, times)
 
 
 def batches_in(wanted: Range, first: Numbers, last: Numbers, greatest: Numbers) -> Mask:
-    """Which batches are meant as a whole: with any of their offsets, or with their greatest time, in it."""
+    """Return which batches are in the range: with any of their offsets and with their greatest time in it."""
     start, stop = wanted.from_offset, wanted.to_offset
     if start is not None and stop is not None and start >= stop:
-        return np.zeros(len(first), dtype=np.bool_)  # a batch may lie around it, but has no offset in it
+        return np.zeros(len(first), dtype=np.bool_)  # a batch may span it, but has no offset in it
     return _within(wanted, first, last, greatest)
 
 

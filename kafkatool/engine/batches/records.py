@@ -1,4 +1,4 @@
-"""The records of a batch of any magic, as one type, and what is wrong with them."""
+"""Read the records of a batch of any magic as one type, and describe their damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkatool.format.record import DEFAULT_MAX_INFLATED, Record, read_records
 
 
 def records_of(header: Header, data: Buffer) -> Iterator[Record]:
-    """Yield the records of one whole batch; raise FormatError behind the last that can be read."""
+    """Yield the records of one whole batch; raise FormatError after the last readable one."""
     if isinstance(header, BatchHeader):
         yield from read_records(header, data)
     else:
@@ -22,7 +22,7 @@ def records_of(header: Header, data: Buffer) -> Iterator[Record]:
 
 
 def read_legacy_record(message: LegacyMessage) -> Record:
-    """A message as a record without headers; raise FormatError for a key or value that does not fit."""
+    """Return a message as a record without headers; raise FormatError if key or value does not fit."""
     return Record(
         message.offset,
         message.timestamp_ms,

@@ -1,8 +1,8 @@
-"""Find the next good batch behind damage.
+"""Find the next good batch after damage.
 
-A place counts only if a whole entry stands there whose checksum matches and whose offset lies above all
-that came before, so a false alarm needs a collision of 32 bits. Work stays linear in what is searched,
-whatever the bytes: long candidates are paid for out of a budget that grows as the search advances.
+A position counts only if a whole entry is there whose checksum matches and whose offset is above all earlier
+ones, so a false match needs a 32-bit collision. The work is linear in the bytes searched, whatever they are:
+long candidates are charged to a budget that grows as the search advances.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEGACY = re.compile(rb"(?s)(?=.{8}\0(?!\0\0[\0-\x0d]).{3}.{4}[\0\1][\0-\x0f])")
 
 
 def zero_run(source: Source, position: int, limit: int) -> int:
-    """How many zero bytes stand at `position`."""
+    """Count the zero bytes from `position` on."""
     start = position
     while position < limit:
         position = min(limit, source.next_data(position))
@@ -36,7 +36,7 @@ def zero_run(source: Source, position: int, limit: int) -> int:
 
 
 class Resync:
-    """Searches one source; `legacy` says that messages of magic 0 and 1 are to be looked for too."""
+    """Searches one source; with `legacy`, for messages of magic 0 and 1 too."""
 
     def __init__(self, source: Source, max_batch_size: int) -> None:
         self.source = source
@@ -45,14 +45,14 @@ class Resync:
         self._budget = 0
 
     def search(self, start: int, stop: int, limit: int, floor: int) -> int | None:
-        """The first position in [start, stop) of a good entry that ends by `limit`, or None.
+        """Return the first position in [start, stop) of a good entry that ends by `limit`, or None.
 
         Its offset must be above `floor`.
         """
         self._budget = WINDOW * _BUDGET_PER_BYTE
         position = start
         while position < stop and limit - position >= LOG_OVERHEAD + legacy.MIN_SIZE:
-            # An entry may begin in a hole, with an offset of 0, but its length does not lie in there.
+            # An entry may begin in a hole, with an offset of 0, but its length field cannot be in the hole.
             position = max(position, self.source.next_data(position) - LOG_OVERHEAD)
             window = self.source.read(position, min(WINDOW + HEADER_SIZE, limit - position))
             if not window:
@@ -68,7 +68,7 @@ class Resync:
         return None
 
     def offset_at(self, position: int, limit: int, floor: int) -> int | None:
-        """First offset of the good entry at `position`, or None if there is none."""
+        """Return the first offset of the good entry at `position`, or None if there is none."""
         if limit - position < LOG_OVERHEAD + legacy.MIN_SIZE:
             return None
         self._budget = WINDOW * _BUDGET_PER_BYTE
@@ -90,7 +90,7 @@ class Resync:
         return [start for start in found if start < WINDOW]
 
     def _good(self, position: int, window: bytes, at: int, limit: int, floor: int) -> int | None:
-        """First offset of the entry at `position`, which is `window[at]`, if it is a good one."""
+        """Return the first offset of the entry at `position`, which is `window[at]`, if it is good."""
         if len(window) - at <= MAGIC_POSITION:
             return None
         size = int.from_bytes(window[at + 8 : at + 12], "big", signed=True) + LOG_OVERHEAD

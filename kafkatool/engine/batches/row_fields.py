@@ -113,7 +113,7 @@ HEADER = (
     flag("is_transactional", "whether it belongs to a transaction"),
     flag("is_control", "whether it holds control records, such as the end of a transaction"),
 )
-"""Of the header of a batch."""
+"""The fields of a batch header."""
 BATCH = (
     *TOPIC,
     int64("segment", "base offset of the segment, from the name of the file"),
@@ -173,7 +173,7 @@ VISIBILITY = (
         never_null=True,
     ),
 )
-"""What rows of records have in `cat` and `export` besides those of `dump-log`."""
+"""Fields of records that `cat` and `export` add to those of `dump-log`."""
 DAMAGE = (
     int64("position", "byte where it begins"),
     int64("end_position", "byte where good data may begin again (exclusive)"),

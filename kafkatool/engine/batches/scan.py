@@ -1,12 +1,12 @@
-"""Walk a log from batch to batch, as Kafka chains them, and go on where Kafka gives up.
+"""Walk a log from batch to batch, as Kafka chains them, and continue where Kafka gives up.
 
-Kafka follows the length fields and stops, or throws, at the first one that cannot be. The walk here is the
-same up to that point; then it looks for the next place where a whole batch with a matching checksum
-stands, says what lies between, and goes on. It never raises because of the bytes it meets.
+Kafka follows the length fields and stops, or throws, at the first impossible one. The walk here is the same
+up to that point; then it finds the next whole batch with a matching checksum, reports what lies between, and
+continues. It never raises because of the bytes it reads.
 
     walk = scan(source)               forensic: batches hidden inside a damaged one are found too
-    walk = scan(source, chain=True)   Kafka's chain: exactly its batches for as long as it would go on
-    walk = scan_runs(source)          the same, with the good batches of a window in one piece
+    walk = scan(source, chain=True)   exactly the batches that Kafka reads, up to where it stops
+    walk = scan_runs(source)          the same, with the good batches of a window as one run
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from kafkatool.format.legacy import Header, LegacyHeader, read_legacy_header
 
 WINDOW = 1 << 20
 DEFAULT_MAX_BATCH_SIZE = 64 << 20
-SHORTEST_ENTRY = 17  # this many bytes or fewer at the end are never looked at
+SHORTEST_ENTRY = 17  # this many bytes or fewer at the end are ignored
 NO_END = 1 << 62
-_GOING_BACK = 16  # times the file's size
+_GOING_BACK = 16  # times the file size
 
 
 class Batch(NamedTuple):
-    """One entry of a log. `data` is None where it is larger than the scan may hold in memory."""
+    """One entry of a log. `data` is None if it is larger than the scan may hold in memory."""
 
     position: int
     header: Header
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class BatchRun(NamedTuple):
-    """Good batches of magic 2, one behind another, in `window[start:end]`; the first is at `position`."""
+    """Consecutive good batches of magic 2 in `window[start:end]`; the first is at `position`."""
 
     position: int
     window: bytes
@@ -51,7 +51,7 @@ class BatchRun(NamedTuple):
     batch_count: int
 
     def batches(self) -> Iterator[Batch]:
-        """One by one, in as few steps as Python allows."""
+        """Yield the batches one by one, in as few steps as Python allows."""
         position, window, at, end, _count = self
         # tuple.__new__ skips the checks of named tuples, which cost more than making them.
         unpack, make, view, overhead = HEADER.unpack_from, tuple.__new__, memoryview(window), LOG_OVERHEAD
@@ -64,7 +64,7 @@ class BatchRun(NamedTuple):
             at += size
 
     def before(self, end: int) -> BatchRun:
-        """The batches that begin before a position."""
+        """Return the batches that begin before a position."""
         limit = self.start + end - self.position
         if limit >= self.end:
             return self
@@ -91,14 +91,14 @@ def scan(
 ) -> Iterator[Batch | Damage]:
     """Yield the batches between two positions and the damage among them, in file order.
 
-    A batch whose checksum fails is yielded and followed by its damage. With `chain` a batch found behind
-    a broken chain may lie before the place where the chain broke.
+    A batch whose checksum fails is yielded, followed by its damage. With `chain`, a batch found after the
+    chain broke may lie before the position where it broke.
     """
     return each(scan_runs(source, start, end, chain=chain, max_batch_size=max_batch_size))
 
 
 def each(items: Iterable[BatchRun | Batch | Damage]) -> Iterator[Batch | Damage]:
-    """The same walk, batch by batch."""
+    """Yield the same walk, batch by batch."""
     for item in items:
         if isinstance(item, BatchRun):
             yield from item.batches()
@@ -114,7 +114,7 @@ def scan_runs(
     chain: bool = False,
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
 ) -> Iterator[BatchRun | Batch | Damage]:
-    """The same walk; what is plainly good comes in runs."""
+    """Yield the same walk, with plainly good batches as runs."""
     return _Scanner(source, start, end, chain, max_batch_size).walk()
 
 
@@ -127,7 +127,7 @@ class _Scanner:
         self.limit = _limit(source, end)
         self.last_offset = -1
         self.any_good = False
-        # From here on nothing is proven: where the search begins if the chain breaks.
+        # Nothing is proven from here on: a search starts here if the chain breaks.
         self.suspect = start
         self.gone_back = 0
         self.base = start
@@ -144,11 +144,11 @@ class _Scanner:
                     yield from self._step()
             if self.position >= self.limit:
                 return
-            # Too few bytes for an entry; behind bad batches there may yet be good ones.
+            # Too few bytes for an entry; but good batches may be hidden in bad ones before.
             yield from self._break(throws=False, found=f"{self.limit - self.position} bytes")
 
     def _good_run(self) -> BatchRun | None:
-        """The common case: whole good batches inside the window."""
+        """Return the run of whole good batches in the window: the common case."""
         window, at = self.window, self.position - self.base
         end, count, last_offset = good_run(window, at, self.limit - self.base, self.last_offset)
         if not count:
@@ -158,13 +158,13 @@ class _Scanner:
         self.suspect = self.position = self.base + end
         self.last_offset = last_offset
         self.resync.legacy = False
-        self.window = b""  # what is left of it is less than a batch, or not a good one
+        self.window = b""  # the rest of it is less than a batch, or not a good one
         return run
 
     def _fill(self, position: int, size: int) -> bool:
-        """Have the window hold `size` bytes from `position` on, as far as the file goes.
+        """Make the window hold `size` bytes from `position` on, or up to the end of the file.
 
-        False where no entry can begin any more.
+        Return False if too few bytes are left for an entry.
         """
         missing = position + size > self.base + len(self.window) or position < self.base
         if missing and self._remaining(position) > SHORTEST_ENTRY:
@@ -178,7 +178,7 @@ class _Scanner:
         return self.limit - position
 
     def _step(self) -> Iterator[Batch | Damage]:
-        """One entry that is not a plain good batch of magic 2."""
+        """Walk one entry that is not a plain good batch of magic 2."""
         position = self.position
         self._fill(position, HEADER_SIZE)
         at = position - self.base
@@ -260,7 +260,7 @@ class _Scanner:
         first = header.base_offset
         severity = Severity.DEGRADED
         if header.magic not in (0, 1, 2):
-            # The checksum does not cover it: a broker keeps the batch, and hands it out as it is.
+            # The checksum does not cover it: a broker keeps the batch and serves it unchanged.
             kind, severity = FindingClass.BAD_MAGIC, Severity.LOSS
             expected, found = "magic 0, 1 or 2", f"magic {header.magic}"
             message = f"{found} where {expected} should stand: brokers keep the batch, no consumer reads it"
@@ -305,7 +305,7 @@ class _Scanner:
         return any(first < end and position < last for first, last in self.source.unreadable)
 
     def _look_inside(self, size: int) -> None:
-        """A bad length may have swallowed good batches, or led astray: go on with the next good one."""
+        """Continue at the next good batch: a bad length may have skipped some, or point to a wrong place."""
         start = self.position - size
         stop = self.position if self._length_holds(self.position) else self.limit
         if self._may_go_back(size):
@@ -313,7 +313,7 @@ class _Scanner:
             self.position = stop if found is None else found
 
     def _length_holds(self, position: int) -> bool:
-        """Whether the file ends here, or what stands here can be the front of a whole entry."""
+        """Whether the file ends here, or a whole entry can begin here."""
         if self._remaining(position) == 0:
             return True
         if not self._fill(position, HEADER_SIZE):
@@ -325,7 +325,7 @@ class _Scanner:
         return legacy.MIN_SIZE <= size <= self._remaining(position) - LOG_OVERHEAD
 
     def _may_go_back(self, size: int) -> bool:
-        """Hostile lengths could make us read the same bytes for ever: going back has a budget."""
+        """Limit going back: otherwise malicious lengths could make us read the same bytes forever."""
         self.gone_back += size
         return self.gone_back <= _GOING_BACK * max(self.limit, WINDOW)
 
@@ -333,14 +333,14 @@ class _Scanner:
         return self.last_offset if self.any_good else -1
 
     def _bounded(self, damage: Damage, end: int) -> Damage:
-        """The same damage, with the good batch behind it, if there is one."""
+        """Return the damage with its end, and the good batch that follows, if there is one."""
         following = self.resync.offset_at(end, self.limit, self._floor())
         if following is None:
             return replace(damage, end_position=end)
         return replace(damage, end_position=end, next_good_offset=following, last_offset=following - 1)
 
     def _break(self, *, throws: bool, found: str) -> Iterator[Damage]:
-        """The chain ends here: say so, and set out again at the next good batch."""
+        """Report that the chain ends here, and continue at the next good batch."""
         broken = self.position
         start = broken
         if self.chain and self._may_go_back(broken - self.suspect):

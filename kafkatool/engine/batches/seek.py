@@ -1,7 +1,7 @@
-"""From an offset or a time to a byte in a log, through its indexes.
+"""Find the position of an offset or a time in a log through its indexes.
 
-An index is a hint: what it points at is looked at before it is believed, and a lying one costs only a
-walk from the start of the file.
+An index is a hint: the batch that it points at is verified, and a wrong index only costs a walk from the
+start of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafkatool.format.names import base_offset
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From inclusive, to exclusive; each an offset, a time in milliseconds, or open."""
+    """A range of offsets and times in milliseconds: from inclusive, to exclusive; None is open."""
 
     from_offset: int | None = None
     to_offset: int | None = None
@@ -33,7 +33,7 @@ class Range:
         return self == EVERYWHERE
 
     def holds(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether one record is meant."""
+        """Whether one record is in the range."""
         return (
             (self.from_offset is None or offset >= self.from_offset)
             and (self.to_offset is None or offset < self.to_offset)
@@ -42,7 +42,7 @@ class Range:
         )
 
     def touches(self, batch: Batch) -> bool:
-        """Whether a batch may hold a record that is meant, as far as its header tells."""
+        """Whether a batch may hold a record in the range, by its header."""
         header = batch.header
         first = _first_offset(batch)
         return (
@@ -53,7 +53,7 @@ class Range:
         )
 
     def is_behind(self, batch: Batch) -> bool:
-        """Whether this batch and all that follow it lie beyond the range."""
+        """Whether this batch and all after it lie past the range."""
         first = _first_offset(batch)
         return batch.is_valid and self.to_offset is not None and first is not None and first >= self.to_offset
 
@@ -62,13 +62,13 @@ EVERYWHERE = Range()
 
 
 def _first_offset(batch: Batch) -> int | None:
-    """None for a compressed wrapper of magic 0 or 1, whose first offset only its inside knows."""
+    """Return the first offset; None for a compressed wrapper of magic 0 or 1, whose header lacks it."""
     header = batch.header
     return None if header.magic < 2 and header.attributes & CODEC_MASK else header.base_offset
 
 
 def _earliest(batch: Batch) -> int:
-    """The earliest time that the header knows of; records may be older still, and are asked one by one."""
+    """Return the earliest time in the header; older records are possible and are checked one by one."""
     header = batch.header
     if header.magic >= 2 and header.delete_horizon_ms is None:
         return min(header.base_timestamp, header.max_timestamp)
@@ -86,7 +86,7 @@ def walk_range(
     end: int | None = None,
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
 ) -> Iterator[Batch | Damage]:
-    """The batches of one log that may hold what is wanted, and the damage met on the way."""
+    """Yield the batches of one log that may hold wanted records, and the damage on the way."""
     if start is None:
         start = 0 if wanted.is_open else seek(source, path, wanted, guest)
     walk = scan(source, start, end, chain=chain, max_batch_size=max_batch_size)
@@ -104,7 +104,7 @@ def _within(walk: Iterator[Batch | Damage], wanted: Range) -> Iterator[Batch | D
 
 
 def seek(source: Source, path: str, wanted: Range, guest: Guest) -> int:
-    """A position from which on everything wanted is found; 0 where the indexes do not help."""
+    """Return a position at or before everything wanted; 0 if the indexes do not help."""
     if base_offset(os.path.basename(path)) is None or (wanted.from_offset is None and wanted.from_ms is None):
         return 0
     index = read_offset_index(path, guest)
@@ -117,7 +117,7 @@ def seek(source: Source, path: str, wanted: Range, guest: Guest) -> int:
 
 
 def checked_position(source: Source, index: OffsetIndex, offset: int) -> int:
-    """Return where the index says to begin for an offset, if a good batch not above it is there; else 0."""
+    """Return the index's start position for an offset if a good batch not above it is there; else 0."""
     position = index.floor(offset).position
     found = batch_at(source, position) if position > 0 else None
     return position if found is not None and found <= offset else 0
@@ -129,7 +129,7 @@ def _position_of_time(source: Source, index: OffsetIndex, times: TimeIndex, time
         return 0
     offset = entry.offset(times.base_offset)
     position = checked_position(source, index, offset)
-    # Up to this offset nothing is later than the entry's time: true if its batch says so too.
+    # Nothing up to this offset is later than the entry's time, provided that its batch agrees.
     for item in scan(source, position):
         if not isinstance(item, Batch) or not item.is_valid:
             return 0
@@ -139,7 +139,7 @@ def _position_of_time(source: Source, index: OffsetIndex, times: TimeIndex, time
 
 
 def batch_at(source: Source, position: int) -> int | None:
-    """First offset of the good batch at a position; None where there is none."""
+    """Return the first offset of the good batch at a position; None if there is none."""
     limit = source.size_hint if source.size_hint is not None else NO_END
     if not 0 <= position < limit:
         return None

@@ -1,4 +1,4 @@
-"""The walk of one log as a job for survey.py, whatever is made of its batches."""
+"""The walk of one log as a job for survey.py; subclasses decide what to do with the batches."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kafkatool.errors import KafkatoolError
 
 @dataclass(slots=True)
 class WalkedStretch:
-    """How far the walk of one log came, and why no further; what it saw is for those that extend this."""
+    """How far the walk of one log came, and why it stopped; subclasses add what it saw."""
 
     start: int = 0
     stop: int = 0
     done: bool = True
     first_offset: int | None = None
-    """Of the first good batch; None where there was none."""
+    """First offset of the first good batch; None if there was none."""
     last_offset: int = -1
     last_position: int = 0
     is_behind: bool = False
-    """Whether the walk came to the end of the range that it was asked for."""
+    """Whether the walk reached the end of the requested range."""
     unreadable_blocks: int = 0
     changed: str | None = None
     vanished: bool = False
@@ -36,26 +36,26 @@ _Stretch = TypeVar("_Stretch", bound=WalkedStretch)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentJob(Generic[_Stretch]):
-    """How one log is read: once, split by split, up to the first oddity wherever nothing is known before."""
+    """Reads one log once, split by split; only up to the first oddity if nothing before it is known."""
 
     is_active: bool = False
     guest: Guest = field(default_factory=Guest)
     max_batch_size: int = DEFAULT_MAX_BATCH_SIZE
 
     def begin(self, position: int) -> _Stretch:
-        """Nothing yet, from here on."""
+        """Return an empty result that starts here."""
         raise NotImplementedError
 
     def walk(self, walk: SegmentWalk, found: _Stretch, *, is_fresh: bool) -> _Stretch:
-        """Add what lies in a split to what is known; where that is nothing, up to the first oddity."""
+        """Add what lies in a split to the result; if that is fresh, stop at the first oddity."""
         raise NotImplementedError
 
     def join(self, a: _Stretch, b: _Stretch) -> _Stretch | None:
-        """Both together, of which `b` begins where `a` ends; None if it depends on more than that."""
+        """Join two results, `b` beginning where `a` ends; None if `b` depends on more than that."""
         raise NotImplementedError
 
     def map(self, split: Split, before: _Stretch | None) -> _Stretch:
-        """Walk a split; behind `before` to the end of the split whatever comes, else to the first oddity."""
+        """Walk a split: with `before`, from there to the end of the split; else up to the first oddity."""
         found = before or self.begin(split.start)
         guest = replace(self.guest)  # a worker counts its own errors
         try:
@@ -71,7 +71,7 @@ class SegmentJob(Generic[_Stretch]):
         return found
 
     def merge(self, a: _Stretch, b: _Stretch) -> _Stretch | None:
-        """Both together; None where `b` does not simply go on where `a` ends."""
+        """Join two results; None if `b` does not simply continue where `a` ends."""
         if a.failure or a.vanished or a.changed or a.is_behind:
             return a
         goes_on = a.done and a.stop == b.start and (b.first_offset is None or b.first_offset > a.last_offset)

@@ -1,8 +1,8 @@
-"""Walk a stretch of one log, once, for whoever wants to know something of its batches.
+"""Walk a part of one log once, for any caller that needs its batches.
 
 for window in walk.windows():       the common case, good batches in order: the caller checks and counts
-    walk.position += ...            them, up to the first thing that is not plainly good
-for item in walk.rest(position):    from there on everything, whatever is wrong with it
+    walk.position += ...            them, up to the first one that is not plainly good
+for item in walk.rest(position):    everything from there on, damage included
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SegmentWalk:
         return sum(-(-(end - at) // 4096) for at, end in self.source.unreadable)
 
     def windows(self) -> Iterator[bytes]:
-        """The bytes at `position`, for as long as the caller moves it on or a larger window may help."""
+        """Yield the bytes at `position`, as long as the caller advances it or a larger window may help."""
         want = WINDOW
         while want and self.position < self.end:
             before = self.position
@@ -53,14 +53,14 @@ class SegmentWalk:
             want = WINDOW if self.position > before else self._larger(window, want)
 
     def _larger(self, window: bytes, want: int) -> int:
-        """The size of a window that holds the batch at `position`, as this one does not; 0 if none may."""
+        """Return the size of a larger window that holds the batch at `position`; 0 if none can."""
         size = read_header(window).size if len(window) >= HEADER_SIZE else 0
         return size if want < size <= min(self.size - self.position, self.max_batch_size) else 0
 
     def rest(self, start: int, *, skip: bool = False) -> Iterator[SegmentItem]:
-        """Everything from `start` to the end of the split; with `skip` what lies behind the good batch there.
+        """Yield everything from `start` to the end of the split; with `skip`, without the good batch there.
 
-        From that batch the scan takes where it is.
+        The scan still reads that batch, to know the offset it is at.
         """
         for item in scan_runs(self.source, start, max_batch_size=self.max_batch_size):
             if item.position >= self.end:
@@ -76,7 +76,7 @@ class SegmentWalk:
             skip = False
 
     def _judged(self, damage: Damage) -> Damage:
-        """The same damage, or a note where it is the end of a log that is in use."""
+        """Return the damage, or a note if it is the end of a log that is in use."""
         damage = in_flight(damage, self.source)
         is_rest = damage.kind is FindingClass.ZERO_FILLED and damage.end_position == self.size
         if not (is_rest and self._is_active):
@@ -85,7 +85,7 @@ class SegmentWalk:
 
 
 def in_place(items: Iterable[SegmentItem]) -> Iterator[SegmentItem]:
-    """Without batches that nobody counts: broken ones, and those that are intact and do not belong there."""
+    """Leave out batches that do not count: damaged ones, and intact ones that do not belong there."""
     held: Batch | None = None
     for item in items:
         if held is not None and not (isinstance(item, Damage) and item.position == held.position):

@@ -1,4 +1,4 @@
-"""The last rows of a log without reading it from the start: back through the index until there are enough."""
+"""Find the last rows of a log without reading it from the start: step back through the index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkatool.engine.files.source import Guest, Source
 
 
 class Tail(NamedTuple):
-    """Where the last rows begin: walk from `position` and leave out the first `skip` rows."""
+    """Where the last rows begin: walk from `position` and skip the first `skip` rows."""
 
     position: int
     skip: int
@@ -29,12 +29,12 @@ def find_tail(
     rows_of: Callable[[Batch], int],
     wanted: Range,
 ) -> Tail:
-    """The start of the last `count` rows; fewer where the log has no more."""
+    """Return the start of the last `count` rows; fewer if the log has no more."""
     positions = read_offset_index(path, guest).positions
     back = 1
     while True:
         start = positions[-back] if back <= len(positions) else 0
-        if start and batch_at(source, start) is None:  # the index lies
+        if start and batch_at(source, start) is None:  # the index is wrong
             start = 0
         tail = _tail_from(source, start, count, rows_of, wanted)
         if tail.rows >= count or start == 0:
@@ -55,7 +55,7 @@ def _tail_from(
         total += rows
         while kept and total - kept[0][1] >= count:
             total -= kept.popleft()[1]
-    if not kept or total < count:  # from the very beginning, as damage there may be why there are so few
+    if not kept or total < count:  # from the very start, as damage there may be the reason for too few rows
         return Tail(start, 0, total)
     return Tail(kept[0][0], max(0, total - count), min(total, count))
 

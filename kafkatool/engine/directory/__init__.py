@@ -1,5 +1,5 @@
 """List log directories, and find what the user named in them.
 
-Directories are listed here, each once for a `Selection`; everybody else works with the `LogDir` and
-`Partition` that come of it.
+Directories are listed only here, once per `Selection`; all other code works with the resulting `LogDir` and
+`Partition` objects.
 """

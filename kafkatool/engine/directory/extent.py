@@ -1,10 +1,10 @@
-"""From which offset and time to which a segment reaches, with as few reads as the indexes allow.
+"""The range of offsets and times that a segment covers, found with as few reads as the indexes allow.
 
     first offset, first time   the first batch's header
-    last offset                the batches behind the last index entry
-    greatest time              the last time index entry, and the batches behind the last index entry
+    last offset                the batches after the last index entry
+    greatest time              the last time index entry, and the batches after the last index entry
 
-An index is only believed where the log agrees with it; without one the log is walked from its start.
+An index is used only where the log agrees with it; otherwise the log is walked from its start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Entry = TypeVar("_Entry", OffsetEntry, TimeEntry)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a segment covers; None is unknown. An empty segment has no offsets and no problem."""
+    """What a segment covers; None means unknown. An empty segment has no offsets and no problem."""
 
     first_offset: int | None = None
     last_offset: int | None = None
@@ -46,7 +46,7 @@ class Extent:
 
 
 def segment_extent(segment: Segment, guest: Guest) -> Extent:
-    """Where a segment begins and ends. Never raises for what is wrong with its files: see `problem`."""
+    """Return what a segment covers. Never raises for damaged or missing files: see `problem`."""
     log = segment.log
     if log is None:
         return Extent(problem="no log file")
@@ -77,9 +77,9 @@ def _unreadable(extent: Extent, source: Source) -> Extent:
 
 
 def partition_extent(partition: Partition, guest: Guest) -> Extent:
-    """Where a partition begins and ends: its live segments, or in their absence all it has.
+    """Return what a partition covers: its live segments or, if it has none, all its segments.
 
-    Only the first and the last segment are looked into; between them the time indexes say enough.
+    Only the first and the last segment are read; for those between, the time indexes are enough.
     """
     segments = partition.live_segments or [s for s in partition.segments if s.log is not None]
     first, rest = _first_filled(segments, guest)
@@ -102,7 +102,7 @@ def partition_extent(partition: Partition, guest: Guest) -> Extent:
 
 
 def _first_filled(segments: list[Segment], guest: Guest) -> tuple[Extent, list[Segment]]:
-    """The extent of the first segment that is not empty, and the segments behind it."""
+    """Return the extent of the first segment that is not empty, and the segments after it."""
     for at, segment in enumerate(segments):
         extent = segment_extent(segment, guest)
         if not extent.is_empty:
@@ -111,13 +111,13 @@ def _first_filled(segments: list[Segment], guest: Guest) -> tuple[Extent, list[S
 
 
 def closed_max_timestamp(segment: Segment, guest: Guest) -> int | None:
-    """The greatest time of a segment that was closed in order, by its time index alone; else None."""
+    """Return the greatest time of a properly closed segment from its time index alone; else None."""
     last = last_time_entry(segment, guest)
     return None if last is None else last.timestamp_ms
 
 
 def first_timestamp(header: Header) -> int | None:
-    """When the first batch begins; None where its header does not say."""
+    """Return the time of the first record of a first batch; None if the header does not say."""
     if header.timestamp_type is TimestampType.LOG_APPEND:
         return _known(header.max_timestamp)
     return None if header.delete_horizon_ms is not None else _known(header.base_timestamp)
@@ -128,7 +128,7 @@ def _known(timestamp_ms: int) -> int | None:
 
 
 def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
-    """What the batches from the last index entry on say, and the time index for those before."""
+    """Read the batches from the last index entry on; the time index covers those before it."""
     start = last_indexed_position(source, segment, guest)
     last_offset: int | None = None
     max_timestamp = -1
@@ -141,7 +141,7 @@ def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
             problem = problem or _describe(item)
     timed = last_time_entry(segment, guest) if start else None
     if start and timed is None:
-        # Batches before the last index entry may be later in time: nobody knows without reading them.
+        # Batches before the last index entry may be later in time; only reading them would show it.
         return Extent(last_offset=last_offset, problem=problem)
     if timed is not None:
         max_timestamp = max(max_timestamp, timed.timestamp_ms)
@@ -149,14 +149,14 @@ def _tail(source: Source, segment: Segment, guest: Guest) -> Extent:
 
 
 def _describe(damage: Damage) -> str | None:
-    # A preallocated log ends in zeros while it is written to: that is how it should be.
+    # A preallocated log ends in zeros while it is being written: that is normal.
     if damage.kind is FindingClass.ZERO_FILLED and damage.next_good_offset is None:
         return None
     return f"{damage.kind} at byte {damage.position}"
 
 
 def last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int:
-    """Where to start walking towards the end: 0 unless index and log agree on something better."""
+    """Return where to start a walk to the end: 0 unless index and log agree on a later position."""
     path = sibling_file(segment.log.path, ".index") if segment.log else None
     entry = _last_entry(path, offset_index.ENTRY_SIZE, offset_index.read_entry, guest)
     if entry is None or entry.position <= 0 or entry.relative_offset < 0:
@@ -168,7 +168,7 @@ def last_indexed_position(source: Source, segment: Segment, guest: Guest) -> int
 
 
 def last_time_entry(segment: Segment, guest: Guest) -> TimeEntry | None:
-    """The last entry that was written to the time index; None where there is none, or it cannot be one."""
+    """Return the last written entry of the time index; None if there is none or it is not valid."""
     path = sibling_file(segment.log.path, ".timeindex") if segment.log else None
     entry = _last_entry(path, time_index.ENTRY_SIZE, time_index.read_entry, guest)
     return entry if entry is not None and entry.timestamp_ms >= 0 and entry.relative_offset >= 0 else None
@@ -177,13 +177,13 @@ def last_time_entry(segment: Segment, guest: Guest) -> TimeEntry | None:
 def _last_entry(
     path: str | None, size: int, read: Callable[[bytes, int], _Entry], guest: Guest
 ) -> _Entry | None:
-    """The last entry that was written to an index, found by halving: behind it all is zero."""
+    """Find the last written entry of an index by bisection: everything after it is zero."""
     if path is None:
         return None
     try:
         with open_source(path, guest) as source:
             slots = (source.size_hint or 0) // size
-            low, high = 0, slots  # slots before `low` are written, from `high` on they are not
+            low, high = 0, slots  # slots before `low` are written, those from `high` on are not
             raw = source.read((slots - 1) * size, size) if slots else b""
             if raw.strip(b"\0"):
                 return read(raw, 0)

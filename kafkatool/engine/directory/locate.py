@@ -1,12 +1,12 @@
-"""Where a broker would begin to read for an offset or a time, told step by step.
+"""Where a broker would start to read for an offset or a time, step by step.
 
     offset   floor segment -> offset index -> walk to the first batch that ends at or above it;
-             a segment without one hands over to the next
+             if the segment has none, the next one is searched
     time     first segment whose greatest time reaches it -> time index -> offset index -> walk to the first
-             record at or after it; there is no handing over, as in a broker
+             record at or after it; as in a broker, the next segment is not tried
 
-Timestamps need not be in order, so a broker's answer for a time may differ from that of a whole walk: both
-can be had.
+Timestamps need not be in order, so a broker's answer for a time may differ from that of a full walk. Both are
+available.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafkatool.format.time_index import TimeEntry
 
 
 class SearchAction(StrEnum):
-    """What was done in one step."""
+    """The kind of one step."""
 
     SEGMENT = "segment"
     TIME_INDEX = "time_index"
@@ -43,7 +43,7 @@ class SearchAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """One step of a search: in which file, what came out, and the index slots that were looked at."""
+    """One step of a search: the file, the result, and the index slots that were visited."""
 
     action: SearchAction
     file: str
@@ -55,7 +55,7 @@ class SearchStep:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The batch to read from, and the first record in it that was meant (None: it holds none any more)."""
+    """The batch to read from, and the first matching record in it (None: it no longer holds one)."""
 
     segment: int
     position: int
@@ -67,17 +67,17 @@ class Located:
 
 @dataclass(slots=True)
 class Search:
-    """Finds offsets and times in the live segments of one partition; `observe` is told every step."""
+    """Finds offsets and times in the live segments of one partition; calls `observe` for every step."""
 
     segments: list[Segment]
     guest: Guest
     log_start: int
     observe: Callable[[SearchStep], object] | None = None
     damage: list[tuple[str, Damage]] = field(default_factory=list)
-    """What was met on the way: the file, and what is wrong in it. The answer may be wrong for it."""
+    """Damage found on the way, each with its file. The answer may be wrong because of it."""
 
     def offset(self, target: int) -> Located | None:
-        """The batch that a fetch from `target` begins with; None past the end, or below the start."""
+        """Return the batch that a fetch from `target` starts with; None past the end or below the start."""
         if target < self.log_start:
             self._say(
                 SearchAction.SEGMENT, None, f"{target} lies below the start of the log, {self.log_start}"
@@ -94,7 +94,7 @@ class Search:
         return None
 
     def time(self, target_ms: int) -> Located | None:
-        """The first record at or after a time, as ListOffsets answers."""
+        """Return the first record at or after a time, as ListOffsets does."""
         for segment in self.segments:
             greatest, why = self._greatest_time(segment)
             reaches = greatest >= target_ms
@@ -107,13 +107,13 @@ class Search:
         return None
 
     def latest(self) -> Located | None:
-        """The first record with the greatest time of all."""
+        """Return the first record with the greatest time of all."""
         times = [segment_extent(segment, self.guest).max_timestamp_ms for segment in self.segments]
         greatest = max((time for time in times if time is not None), default=None)
         return None if greatest is None else self.time(greatest)
 
     def whole_walk(self, *, offset: int | None = None, time_ms: int | None = None) -> Located | None:
-        """What reading everything from the start says; the steps get one line about it."""
+        """Find the same by reading everything from the start; reported as one step."""
         read = 0
         for segment in self.segments:
             with open_source(_log(segment).path, self.guest) as source:
@@ -180,7 +180,7 @@ class Search:
         )
 
     def _indexed(self, segment: Segment, target: int) -> int:
-        """The position that the offset index gives; 0 where it has nothing at or below the target."""
+        """Return the position from the offset index; 0 if it has no entry at or below the target."""
         file, visited = segment.file(kinds.OFFSET_INDEX), list[int]()
         index = read_offset_index(_log(segment).path, self.guest) if file else OffsetIndex()
         entry = index.floor(target, visited)
@@ -230,7 +230,7 @@ class Search:
 
 
 def search_in(partition: Partition, guest: Guest, log_start: int | None = None) -> Search:
-    """A search through the live segments of a partition; its log begins with the first, or later if told."""
+    """Return a search of a partition's live segments; it starts at the first, or at a later `log_start`."""
     segments = [segment for segment in partition.live_segments if segment.log is not None]
     first = segments[0].base_offset if segments else 0
     return Search(segments, guest, max(first, log_start or 0))
@@ -242,13 +242,13 @@ def _log(segment: Segment) -> FileEntry:
 
 
 def _is_reserved(damage: Damage, segment: Segment) -> bool:
-    """Whether this is the room that a broker reserves with `preallocate` in the segment it writes to."""
+    """Whether this is the space that a broker preallocates in the active segment."""
     is_tail = damage.kind is FindingClass.ZERO_FILLED and damage.next_good_offset is None
     return is_tail and segment.state is SegmentState.ACTIVE
 
 
 def _records(batch: Batch) -> Iterator[Record | LegacyMessage]:
-    """The records of a batch as far as they can be read; a broker's search takes control records too."""
+    """Yield the readable records of a batch, control records included, as in a broker's search."""
     if batch.data is None:
         return
     try:

@@ -1,7 +1,7 @@
-"""One log directory as facts: whose it is, its partitions, their segments and files, and what is no one's.
+"""One log directory as facts: its owner, its partitions, their segments and files, and unknown entries.
 
-Nothing but names and sizes is read here, and the small files that say whose a directory is. A broker may
-rename and delete while we walk: what vanishes is left out, what cannot be read is a problem in the result.
+Only names and sizes are read here, and the small files that say whose a directory is. A broker may rename and
+delete files meanwhile: what vanishes is left out, what cannot be read becomes a problem in the result.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from kafkatool.format.state.partition_metadata import read_partition_metadata
 from kafkatool.format.state.properties import MetaProperties, read_meta_properties
 
 _SEGMENT_KINDS = (kinds.LOG, kinds.OFFSET_INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
-_BLOCK = 512  # st_blocks counts these, whatever the file system's own block is
+_BLOCK = 512  # the unit of st_blocks, whatever the file system's block size
 
 _Value = TypeVar("_Value")
 
 
 class PartitionState(StrEnum):
-    """What a directory is to the broker."""
+    """The role of a partition directory for the broker."""
 
     ACTIVE = "active"
     DELETED = "deleted"
@@ -52,9 +52,9 @@ class PartitionState(StrEnum):
 
 
 class SegmentState(StrEnum):
-    """What a segment is to the broker; an orphan has indexes and no log.
+    """The role of a segment for the broker; an orphan has indexes but no log.
 
-    A metadata snapshot is batches like a log, with offsets of its own and no indexes, and is read as one.
+    A metadata snapshot holds batches and is read like a log; it has its own offsets and no indexes.
     """
 
     ACTIVE = "active"
@@ -68,7 +68,7 @@ class SegmentState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file as it was when it was listed."""
+    """One file, as it was when listed."""
 
     path: str
     name: str
@@ -87,7 +87,7 @@ class FileEntry:
 
     @property
     def is_leftover(self) -> bool:
-        """Whether a broker would throw it away, or has forgotten it."""
+        """Whether a broker would delete it or no longer knows it."""
         return self.state is not FileState.LIVE or self.kind is kinds.BACKUP
 
 
@@ -121,7 +121,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition directory. Topic and partition are None where its name says nothing of the kind."""
+    """One partition directory. Topic and partition are None if its name does not give them."""
 
     path: str
     directory: str
@@ -136,7 +136,7 @@ class Partition:
 
     @property
     def key(self) -> TopicPartition:
-        """Of a directory whose name says nothing, one that no checkpoint has."""
+        """Topic and partition; if the directory name does not give them, a key that no checkpoint has."""
         return self.topic or "", -1 if self.partition is None else self.partition
 
     @property
@@ -152,17 +152,17 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class ListingProblem:
-    """Something that could not be read. `vanished` things are a live broker's doing, not a fault."""
+    """Something that could not be read. If it `vanished`, a live broker removed it: not a fault."""
 
     path: str
     message: str
     vanished: bool = False
     is_malformed: bool = False
-    """It could be read, and is not what its name says."""
+    """Whether it was read, but is not what its name says."""
 
 
 def tell_problems(problems: Iterable[ListingProblem], notes: list[str], failures: list[str]) -> None:
-    """Add what could not be listed or opened; what could be read and is malformed is for others to tell."""
+    """Add what could not be listed or opened; malformed files are reported elsewhere."""
     for problem in problems:
         if problem.vanished:
             notes.append(f"{problem.path}: vanished meanwhile")
@@ -174,7 +174,7 @@ def tell_problems(problems: Iterable[ListingProblem], notes: list[str], failures
 class LogDir:
     """One log directory: its owner, its checkpoints, and everything in it.
 
-    What is in its directories is listed when it is asked for, each once.
+    Each of its directories is listed on first use, and only once.
     """
 
     path: str
@@ -186,11 +186,11 @@ class LogDir:
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     files: list[FileEntry] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
-    """Of its directories, whatever they are, in order."""
+    """The names of all its directories, of whatever kind, in order."""
     problems: list[ListingProblem] = field(default_factory=list)
-    """Met so far."""
+    """Problems found so far."""
     listed: dict[str, Partition | None] = field(default_factory=dict, repr=False, compare=False)
-    """By the names of their directories, those of its partitions that were asked for."""
+    """The partitions listed so far, by directory name."""
 
     @property
     def partitions(self) -> list[Partition]:
@@ -198,11 +198,11 @@ class LogDir:
 
     @property
     def metadata(self) -> list[Partition]:
-        """The log of the cluster's metadata, if it is here; no other partition is listed."""
+        """The cluster metadata log, if it is here; lists no other partition."""
         return self._those([METADATA_PARTITION])
 
     def of_topic(self, topic: str) -> list[Partition]:
-        """The partitions in whose directories' names the topic stands; no other is listed."""
+        """Return the partitions whose directory name has this topic; lists no other partition."""
         return [
             one
             for one in self._those(name for name in self.names if name.startswith(f"{topic}-"))
@@ -210,13 +210,13 @@ class LogDir:
         ]
 
     def partition(self, name: str) -> Partition | None:
-        """The partition in one of the directories; None where that is missing, or cannot be listed."""
+        """Return the partition in this directory; None if it is missing or cannot be listed."""
         if name not in self.listed:
             self.listed[name] = self.look_at(name, self.problems)
         return self.listed[name]
 
     def look_at(self, name: str, problems: list[ListingProblem]) -> Partition | None:
-        """List a partition without keeping it; None where it is missing, or that cannot be done."""
+        """List a partition without keeping it; None if it is missing or cannot be listed."""
         if name not in self.names or parse_partition_directory(name) is None:
             return None
         path = os.path.join(self.path, name)
@@ -242,7 +242,7 @@ class LogDir:
 
     @property
     def unknown_directories(self) -> list[str]:
-        """What is neither a partition nor any other directory of a broker's."""
+        """Directories that are neither a partition nor anything else a broker makes."""
         found = []
         for name in self.names:
             if name == REMOTE_INDEX_CACHE:
@@ -260,7 +260,7 @@ class LogDir:
 
 
 def read_log_dir(path: str, guest: Guest | None = None, *, partitions: bool = True) -> LogDir:
-    """Everything in a log directory, or only what is at its top; the rest is listed when it is asked for.
+    """List a log directory, or only its top level; the rest is then listed on first use.
 
     Raises KafkatoolError only if it cannot be listed at all.
     """
@@ -274,15 +274,15 @@ def read_log_dir(path: str, guest: Guest | None = None, *, partitions: bool = Tr
 
 
 def read_partition(path: str, problems: list[ListingProblem], guest: Guest | None = None) -> Partition:
-    """One partition directory; raises KafkatoolError if it cannot be listed."""
+    """List one partition directory; raises KafkatoolError if that fails."""
     files, directories = _list(path, problems, must_exist=True)
     return _partition(path, files, directories, problems, guest or Guest())
 
 
 def read_files(files: Iterable[FileTarget], problems: list[ListingProblem]) -> list[Partition]:
-    """Files named one by one, as partitions that hold nothing else.
+    """Return individually named files as partitions that hold nothing else.
 
-    Those that are not called as a broker calls them stand alone: their names do not say what they belong to.
+    A file without a broker's file name gets a partition of its own: its name does not say where it belongs.
     """
     named: dict[tuple[str, str], list[FileEntry]] = defaultdict(list)
     for file in files:
@@ -300,7 +300,7 @@ def read_files(files: Iterable[FileTarget], problems: list[ListingProblem]) -> l
 
 
 def with_logs(files: Sequence[FileTarget]) -> list[FileTarget]:
-    """These files, and the logs that indexes among them belong to."""
+    """Return these files, plus the logs that the indexes among them belong to."""
     logs = []
     for file in files:
         if file.read_as is None and file.kind in _SEGMENT_KINDS and file.kind is not kinds.LOG:
@@ -312,7 +312,7 @@ def with_logs(files: Sequence[FileTarget]) -> list[FileTarget]:
 
 
 def unique_files(files: Iterable[FileEntry]) -> Iterator[FileEntry]:
-    """Each file once, however many names it has."""
+    """Yield each file once, however many hard links it has."""
     seen: set[tuple[int, int]] = set()
     for entry in files:
         if entry.link_count > 1:
@@ -357,7 +357,7 @@ def _partition_state(directory: str, state: DirectoryState) -> PartitionState:
 
 
 def _segments(files: list[FileEntry], *, is_written_to: bool) -> tuple[Segment, ...]:
-    """The files of segments, grouped by base offset and state, in offset order."""
+    """Group segment files by base offset and state, in offset order."""
     groups: dict[tuple[int, FileState], list[FileEntry]] = defaultdict(list)
     for entry in files:
         if entry.kind in _SEGMENT_KINDS and entry.offset is not None:
@@ -406,7 +406,7 @@ def _read_small(
     problems: list[ListingProblem],
     guest: Guest,
 ) -> _Value | None:
-    """The content of a small file that was listed; None, and a problem, where it cannot be had."""
+    """Read and decode a small listed file; None if it is not there or, with a problem added, not readable."""
     if not any(entry.name == name for entry in files):
         return None
     path = os.path.join(directory, name)
@@ -422,13 +422,13 @@ def _read_small(
 
 
 class _GoneError(Exception):
-    """A directory that cannot be listed; the problem is noted already."""
+    """A directory cannot be listed; the problem is already recorded."""
 
 
 def _list(
     path: str, problems: list[ListingProblem], *, must_exist: bool = False
 ) -> tuple[list[FileEntry], list[str]]:
-    """The files in a directory and the names of its directories, by name."""
+    """Return the files in a directory and the names of its subdirectories, sorted by name."""
     files, directories = [], []
     try:
         with scan_directory(path) as entries:
@@ -447,7 +447,7 @@ def _list(
 
 
 def _entry(entry: os.DirEntry[str], problems: list[ListingProblem]) -> FileEntry | str | None:
-    """A file, or the name of a directory; None where it is neither, or cannot be asked."""
+    """Return a file, or the name of a directory; None if it is neither or its status cannot be read."""
     try:
         found = entry.stat()
     except OSError as error:
@@ -461,7 +461,7 @@ def _entry(entry: os.DirEntry[str], problems: list[ListingProblem]) -> FileEntry
 
 
 def file_entry(path: str, found: os.stat_result, read_as: NamedFile | None = None) -> FileEntry:
-    """What name and stat say of a file, or of one that is read as something else than its name says."""
+    """Describe a file by its name and stat; `read_as` overrides what the name says."""
     name = os.path.basename(path)
     kind, state, offset = read_as or kind_of(name)
     return FileEntry(
@@ -484,7 +484,7 @@ def _problem(path: str, error: OSError) -> ListingProblem:
 
 
 def data_group(entry: FileEntry) -> str:
-    """Which part of the space a file takes: log, index, state, leftover or unknown."""
+    """Return the group that a file's space counts in: log, index, state, leftover or unknown."""
     if entry.is_leftover:
         return "leftover"
     return str(entry.kind.group) if entry.kind.group is not Group.UNKNOWN else "unknown"

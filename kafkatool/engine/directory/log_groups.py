@@ -1,4 +1,4 @@
-"""The logs behind what was named, in the order in which they are read."""
+"""The logs that the named paths stand for, in reading order."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
 def log_groups(selection: Selection, wanted: Range) -> Generator[list[str] | Failure, None, None]:
-    """The files that were named, a list for every partition; a file stands for itself.
+    """Yield the named files, one list per partition; a file stands for itself.
 
     A directory stands for its logs and metadata snapshots, in every state (`.deleted`, `.swap` …).
-    Segments that lie outside the wanted offsets by their names are left out. A failure stands for
-    what cannot be listed, and the others follow.
+    Segments whose names put them outside the wanted offsets are left out. What cannot be listed yields
+    a failure, and the rest follows.
     """
     for target in selection.targets:
         problems: list[ListingProblem] = []
@@ -32,7 +32,7 @@ def log_groups(selection: Selection, wanted: Range) -> Generator[list[str] | Fai
         for place in selection.places_of(target, problems, by_name=True):
             inside = [one for one in problems if one.path.startswith(os.path.join(place.partition.path, ""))]
             yield from _failures(one for one in problems if one not in inside)
-            # What cannot be asked for its size fails where it is read.
+            # A file whose size cannot be read fails later, when it is opened.
             paths = [*(one.path for one in place.partition.files), *(one.path for one in inside)]
             yield _logs_among(paths, wanted)
             problems.clear()
@@ -63,7 +63,7 @@ def _logs_among(paths: list[str], wanted: Range) -> list[str]:
 
 
 def may_hold(wanted: Range, base: int, bases: list[int]) -> bool:
-    """Whether a segment may have offsets that are wanted, by its name and those of the others, in order."""
+    """Whether a segment may hold wanted offsets, judged by all base offsets (`bases` in order)."""
     if wanted.to_offset is not None and base >= wanted.to_offset:
         return False
     if wanted.from_offset is None:

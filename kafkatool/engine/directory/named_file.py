@@ -1,9 +1,9 @@
-"""What a file is that somebody named by hand: what its name says, else what its bytes prove.
+"""Identify a file that was named by hand: by its name, else by its bytes.
 
-A name that a broker gives is believed, so that a damaged file is still found damaged. Under any other name
-only bytes that prove themselves count: a whole batch or a producer snapshot with its checksum, or one of the
-small text files. Indexes prove nothing, so they need at least their extension. What is none of these is an
-error of the caller, never an empty result: nobody may take a file that was not read for one without faults.
+A name that a broker gives is trusted, so that a damaged file is still reported as damaged. Under any other
+name the content must prove its kind: a whole batch or a producer snapshot with its checksum, or one of the
+small text files. Index content proves nothing, so an index needs at least its extension. Anything else is a
+usage error, never an empty result: a file that was not read must not look like one without faults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ_AS = {
     for kind in (*kinds.BY_EXTENSION.values(), *kinds.BY_NAME.values())
     if kind not in (kinds.LOCK, kinds.BOOTSTRAP, kinds.CLEAN_SHUTDOWN)
 }
-"""What --read-as takes."""
+"""The values of --read-as."""
 LOGS = (kinds.LOG, kinds.RAFT_SNAPSHOT, kinds.BOOTSTRAP)
 SEGMENT_FILES = (kinds.LOG, kinds.OFFSET_INDEX, kinds.TIME_INDEX, kinds.TXN_INDEX)
 READABLE: Collection[FileKind] = (*READ_AS.values(), kinds.BOOTSTRAP, kinds.CLEAN_SHUTDOWN)
@@ -47,7 +47,7 @@ _PACKED = {
 
 
 def parse_read_as(text: str | None) -> FileKind | None:
-    """What --read-as names. Raises UsageError."""
+    """Return the kind that --read-as names. Raises UsageError."""
     if text is not None and text not in READ_AS:
         raise unknown_word("--read-as", text, list(READ_AS))
     return None if text is None else READ_AS[text]
@@ -60,10 +60,10 @@ def identify(
     *,
     offers_read_as: bool = False,
 ) -> NamedFile | None:
-    """What to read a file as; None where its name says it.
+    """Return what to read a file as; None if its name says it.
 
-    Raises UsageError where that cannot be told, or is not among the `readable` kinds, and KafkatoolError or
-    OSError where the file cannot be read.
+    Raises UsageError if that is unknown or not one of the `readable` kinds, and KafkatoolError or OSError if
+    the file cannot be read.
     """
     named = kind_of(os.path.basename(path))
     if read_as is not None:
@@ -79,7 +79,7 @@ def identify(
 
 
 def _said(path: str, named: NamedFile, kind: FileKind) -> NamedFile | None:
-    """Read a file as its caller says; a base offset in the name holds all the same."""
+    """Return the kind that the caller chose; a base offset in the name still counts."""
     if named.kind is kind:
         return None
     offset = named.offset
@@ -107,9 +107,9 @@ def _proven(path: str, named: NamedFile, *, offers_read_as: bool) -> NamedFile:
 
 
 def _first_offset(source: Source) -> int | None:
-    """Where a log begins, by its first batch; None unless a whole batch stands at its first byte.
+    """Return the offset of a log's first batch; None unless a whole batch is at the first byte.
 
-    A wrapper of old messages tells its last offset only: such a log begins at 0 as far as anybody knows.
+    A wrapper of old messages has only its last offset: such a log is taken to begin at 0.
     """
     search = Resync(source, _LARGEST_BATCH)
     search.legacy = True
@@ -120,7 +120,7 @@ def _first_offset(source: Source) -> int | None:
 
 
 def _kind_of_bytes(data: bytes, by_extension: FileKind | None) -> FileKind | None:
-    """What the front of a file proves it to be, which for all but indexes is the whole of it."""
+    """Return the kind that these bytes prove: the start of an index, or all of any other file."""
     if _content(kinds.PRODUCER_SNAPSHOT, data) is not None:
         return kinds.PRODUCER_SNAPSHOT
     if by_extension in _UNPROVEN and _rises(_content(by_extension, data)):
@@ -132,7 +132,7 @@ def _kind_of_bytes(data: bytes, by_extension: FileKind | None) -> FileKind | Non
 
 
 def _content(kind: FileKind, data: bytes) -> Any:
-    """What a file of this kind holds; None where it is none."""
+    """Decode bytes as a file of this kind; None if they are not one."""
     assert kind.read is not None
     try:
         return kind.read(data)
@@ -141,7 +141,7 @@ def _content(kind: FileKind, data: bytes) -> Any:
 
 
 def _rises(entries: list[tuple[int, ...]] | None) -> bool:
-    """Whether these are entries as an index has them: in order, and then zeros that were reserved."""
+    """Whether these are valid index entries: in ascending order, then only preallocated zeros."""
     used = list(takewhile(any, entries or ()))
     rest = (entries or [])[len(used) :]
     is_ordered = all(one[0] <= next_one[0] for one, next_one in pairwise(used))
@@ -149,7 +149,7 @@ def _rises(entries: list[tuple[int, ...]] | None) -> bool:
 
 
 def _is_owner(data: bytes) -> bool:
-    """Whether these are meta.properties: almost every text is a file of properties."""
+    """Whether this is meta.properties: almost any text parses as a properties file."""
     try:
         return {"version", "cluster.id"} <= read_properties(data).keys()
     except FormatError:

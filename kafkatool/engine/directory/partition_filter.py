@@ -1,4 +1,4 @@
-"""Which topics and partitions are meant of what was named: `--topic`, `--partition`, `--exclude-topic`."""
+"""Select topics and partitions: `--topic`, `--partition`, `--exclude-topic`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """Empty, it takes everything; what is excluded is not taken, whatever else is asked for."""
+    """A filter; an empty one takes everything. Exclusion overrides everything else."""
 
     topics: tuple[re.Pattern[str], ...] = ()
     excluded: tuple[re.Pattern[str], ...] = ()
@@ -25,7 +25,7 @@ class PartitionFilter:
         return self == EVERYTHING
 
     def takes(self, topic: str | None, number: int | None) -> bool:
-        """Whether a partition is meant; one whose directory's name says nothing is meant by no name."""
+        """Whether a partition is selected; an unknown topic counts as an empty name."""
         name = topic or ""
         return (
             (not self.topics or any(one.fullmatch(name) for one in self.topics))
@@ -40,7 +40,7 @@ EVERYTHING = PartitionFilter()
 def parse_partition_filter(
     topics: Iterable[str] = (), partitions: Iterable[str] = (), excluded: Iterable[str] = ()
 ) -> PartitionFilter:
-    """Read names of topics, or `re:` and what has to match all of a name, and numbers as in `0,3,5-9`.
+    """Parse topic names, or `re:` with a pattern for the whole name, and partition numbers as in `0,3,5-9`.
 
     Raises UsageError.
     """

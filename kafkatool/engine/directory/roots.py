@@ -1,4 +1,4 @@
-"""Log directories of many brokers side by side, each under a name of its own."""
+"""Log directories of several brokers, each under its own label."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LABELLED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What one argument names, or one match of it."""
+    """What one argument names, or one match of its glob."""
 
     label: str
     targets: tuple[Target, ...]
 
 
 def read_roots(paths: Iterable[str], problems: list[str]) -> list[Root]:
-    """`label=PATH`, a path or a glob; without a label a root is called by its path.
+    """Read `label=PATH`, where PATH is a path or a glob; without a label, the path is the label.
 
-    Raises UsageError where a label stands for several directories, or two roots have the same.
+    Raises UsageError if two roots have the same label.
     """
     roots: list[Root] = []
     for text in paths:
@@ -45,14 +45,14 @@ def read_roots(paths: Iterable[str], problems: list[str]) -> list[Root]:
 
 
 def absolute(text: str) -> str:
-    """The same root for a process that works in another directory."""
+    """Return the same root with an absolute path, for a process with another working directory."""
     label, path = split_label(text)
     found = absolute_path(path)
     return found if label is None else f"{label}={found}"
 
 
 def split_label(text: str) -> tuple[str | None, str]:
-    """A label, if there is one, and the path; a file of that very name is a path."""
+    """Split into label (or None) and path; if a file has the whole name, it is a path."""
     found = _LABELLED.fullmatch(text)
     if found is None or os.path.lexists(text):
         return None, text

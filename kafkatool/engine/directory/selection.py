@@ -1,9 +1,9 @@
-"""What the user named: its log directories, each listed once, and the partitions in them.
+"""What the user named: log directories, each listed once, and the partitions in them.
 
-selection.homes       for plans, by log directory: partitions in the order of their names, and a file
-                      as a partition of which only that segment is meant
-selection.places(…)   for streams and checks, one at a time in the order in which they were named, those
-                      of a log directory by topic and number; files last, as partitions of nothing else
+selection.homes       for plans, by log directory: partitions sorted by name; a file counts as its
+                      partition, limited to that segment
+selection.places(…)   for streams and checks, one at a time in the order given, the partitions of a
+                      log directory by topic and number; files last, as partitions of nothing else
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from kafkatool.format.names import METADATA_PARTITION, parse_partition_directory
 
 @dataclass(frozen=True, slots=True)
 class NamedPartition:
-    """A partition, with what the checkpoints of its log directory say of it; None where they say nothing."""
+    """A partition with its entries in the checkpoints of its log directory; None where they have none."""
 
     partition: Partition
     log_start: int | None
     recovery_point: int | None
     bases: frozenset[int] | None = None
-    """Only these segments are meant; None: all."""
+    """The selected segments; None means all."""
     is_alone: bool = False
-    """Whether this is one file under a name of its own, with no directory to look into."""
+    """Whether this is a single file without a broker's file name, so without a directory to look into."""
 
     @property
     def log_bytes(self) -> int:
@@ -53,7 +53,7 @@ class NamedPartition:
 
 @dataclass(slots=True)
 class Home:
-    """One log directory and those of its partitions that are meant."""
+    """One log directory and the selected partitions in it."""
 
     path: str
     log_dir: LogDir
@@ -67,13 +67,13 @@ class SelectedPlace:
 
     partition: Partition
     log_dir: LogDir | None = None
-    """The log directory that was named; None where the partition or its files were."""
+    """The named log directory; None if the partition or its files were named."""
     is_partial: bool = False
     """Whether only some of its files were named."""
 
 
 def most_workers(homes: Iterable[Home]) -> int:
-    """More are not worth their start where a partition goes to one: a little is soon done."""
+    """Return how many workers are worth starting when each takes whole partitions."""
     from kafkatool.engine.jobs.worker_pool import WORTH_A_WORKER
 
     sizes = [named.log_bytes for home in homes for named in home.partitions]
@@ -81,7 +81,7 @@ def most_workers(homes: Iterable[Home]) -> int:
 
 
 class Selection:
-    """What was named, less what a filter leaves out. Nothing is listed before it is asked for."""
+    """What was named, without what the filter excludes. Everything is listed on first use."""
 
     def __init__(self, targets: Iterable[Target], guest: Guest, only: PartitionFilter = EVERYTHING) -> None:
         self.targets = list(targets)
@@ -91,11 +91,11 @@ class Selection:
         self._problems: list[ListingProblem] = []
 
     def anew(self) -> Selection:
-        """The same, with nothing listed yet."""
+        """Return the same selection with nothing listed yet."""
         return Selection(self.targets, self._guest, self._only)
 
     def without_files(self) -> Selection:
-        """The same without single files; what is listed already is not listed again."""
+        """Return the same without single files; directories already listed are not listed again."""
         found = self.anew()
         found.targets = [one for one in self.targets if not isinstance(one, FileTarget)]
         found._log_dirs, found._named = self._log_dirs, self._named
@@ -105,12 +105,12 @@ class Selection:
 
     @cached_property
     def log_dirs(self) -> list[LogDir]:
-        """Those that were named, with all their partitions. Raises KafkatoolError."""
+        """The named log directories, with all their partitions. Raises KafkatoolError."""
         named = (one.path for one in self.targets if isinstance(one, LogDirTarget))
         return [self._log_dir(path, is_whole=True) for path in named]
 
     def log_dir_of(self, partition: str) -> LogDir:
-        """The directory that a partition's lies in: what is at its top. Raises KafkatoolError."""
+        """Return the log directory of a partition, only its top level listed. Raises KafkatoolError."""
         return self._log_dir(os.path.dirname(absolute_path(partition)))
 
     def _log_dir(self, path: str, *, is_whole: bool = False) -> LogDir:
@@ -122,7 +122,7 @@ class Selection:
     # --- for streams and checks ---------------------------------------------------------------------------
 
     def places(self, problems: list[ListingProblem]) -> Iterator[SelectedPlace]:
-        """All that was named; what was listed for it and could not be read is added to `problems`."""
+        """Yield everything selected; what could not be listed or read is added to `problems`."""
         for target in self.targets:
             yield from self.places_of(target, problems)
         yield from self.files(problems)
@@ -130,7 +130,7 @@ class Selection:
     def places_of(
         self, target: Target, problems: list[ListingProblem], *, by_name: bool = False
     ) -> Iterator[SelectedPlace]:
-        """The partitions of one target; those of a log directory are not kept, unless all are listed."""
+        """Yield the partitions of one target; those of a log directory are not kept in memory."""
         if isinstance(target, LogDirTarget):
             log_dir = self._log_dir(target.path)
             names = self._names_in(log_dir)
@@ -150,7 +150,7 @@ class Selection:
                 yield SelectedPlace(partition, is_partial=True)
 
     def partition_at(self, path: str, problems: list[ListingProblem]) -> Partition | None:
-        """A partition that was named itself, or lies beside one; None where it cannot be listed."""
+        """Return a partition that was named itself, or a neighbor of one; None if it cannot be listed."""
         key = normal_path(path)
         if key not in self._named:
             try:
@@ -165,9 +165,9 @@ class Selection:
 
     @cached_property
     def homes(self) -> list[Home]:
-        """A home for every log directory, partitions in the order of their names.
+        """One home per log directory, its partitions sorted by name.
 
-        A partition that waits to be deleted is meant only where it is named itself.
+        A partition that is waiting to be deleted is included only if it was named itself.
         """
         named: dict[str, set[str]] = {}
         files: dict[str, set[int]] = {}
@@ -191,13 +191,13 @@ class Selection:
 
     @property
     def problems(self) -> list[str]:
-        """What of the homes could not be read, or is malformed."""
+        """What could not be read in the homes, or is malformed there."""
         _ = self.homes
         return [f"{one.path}: {one.message}" for one in self._problems]
 
     @property
     def unread(self) -> list[str]:
-        """The first of the two only."""
+        """What could not be read in the homes."""
         _ = self.homes
         return [f"{one.path}: {one.message}" for one in self._problems if not one.is_malformed]
 
@@ -221,7 +221,7 @@ class Selection:
         return home
 
     def _partition_in(self, log_dir: LogDir, directory: str) -> Partition | None:
-        """One that was named, as a part of its log directory where its name is a partition's."""
+        """Return a named partition, from its log directory's listing if possible."""
         found = self._named.get(directory) or log_dir.partition(os.path.basename(directory))
         if found is None or normal_path(found.path) != directory:
             problems: list[ListingProblem] = []
@@ -230,7 +230,7 @@ class Selection:
         return found
 
     def _alone(self, file: FileTarget) -> Iterator[Home]:
-        """Take a log under a name of its own for all there is: nothing around it belongs to it."""
+        """Treat a log without a broker's file name as a partition of its own, unrelated to its neighbors."""
         for partition in read_files([file], self._problems):
             named = NamedPartition(partition, None, None, is_alone=True)
             yield Home(partition.path, LogDir(partition.path), partitions=[named])
@@ -238,7 +238,7 @@ class Selection:
     # --- the filter ---------------------------------------------------------------------------------------
 
     def _names_in(self, log_dir: LogDir) -> list[str]:
-        """Of the directories of partitions, those that are meant, in order."""
+        """Return the names of the selected partition directories, in order."""
         names = (name for name in log_dir.names if parse_partition_directory(name) is not None)
         return [name for name in names if self._takes(os.path.join(log_dir.path, name))]
 
@@ -253,7 +253,7 @@ class Selection:
         return self._only.takes(topic or known.topic, known.partition)
 
     def _whole_name(self, directory: str) -> str | None:
-        """The topic of a directory whose name is cut, where some metadata that was named knows it."""
+        """Return the topic of a directory with a truncated name, if the metadata at hand has it."""
         found = self.partition_at(directory, [])
         if found is None or found.topic_id is None:
             return None
@@ -263,7 +263,7 @@ class Selection:
 
 
 def _is_at_top(problem: ListingProblem, log_dir: LogDir) -> bool:
-    """Whether a problem is the log directory's own, and no partition's."""
+    """Whether a problem is at the top of the log directory, not in a partition."""
     parent, name = os.path.split(problem.path)
     return parent == log_dir.path and parse_partition_directory(name) is None
 
@@ -274,7 +274,7 @@ def _by_topic(name: str) -> tuple[str, int, str]:
 
 
 def _parent(path: str) -> str:
-    """The directory that a directory lies in, as it was spelled where that is possible."""
+    """Return the parent of a directory, spelled as given if possible."""
     if os.path.basename(path) in ("", ".", ".."):
         return os.path.dirname(absolute_path(path))
     return os.path.dirname(path) or "."

@@ -1,4 +1,4 @@
-"""Where the space of a file system went: what can be named, by whom it is held, and what is left over.
+"""Account for the space of a file system: what the log directories use, deleted open files, and the rest.
 
 used by the file system = logs + indexes + state + leftovers + unknown files   (in the log directories)
                         + deleted files that a process still holds open
@@ -37,7 +37,7 @@ class OpenDeleted:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The account of one file system. Sizes are allocated bytes."""
+    """The space account of one file system. Sizes are allocated bytes."""
 
     mount: str
     device: int
@@ -54,7 +54,7 @@ class Space:
 
     @property
     def open_deleted_size(self) -> int:
-        """Each file once, however many processes hold it."""
+        """Allocated bytes; each file counts once, however many processes hold it open."""
         return sum({entry.inode: entry.allocated for entry in self.open_deleted}.values())
 
     @property
@@ -63,7 +63,7 @@ class Space:
 
     @property
     def unexplained(self) -> int:
-        """What is used beside all that; below zero only while somebody deletes."""
+        """Used bytes that nothing explains; below zero only while files are being deleted."""
         return self.used - self.explained
 
     @property
@@ -73,9 +73,9 @@ class Space:
 
 
 def account(log_dirs: Iterable[LogDir]) -> list[Space]:
-    """One account for every file system that these log directories are on, in their order.
+    """Return one account for each file system that these log directories are on, in their order.
 
-    Raises OSError where a directory is gone.
+    Raises OSError if a directory is gone.
     """
     by_device: dict[int, list[LogDir]] = {}
     for log_dir in log_dirs:
@@ -130,7 +130,7 @@ def is_doomed(partition: Partition) -> bool:
 
 
 def mount_point(path: str) -> str:
-    """The directory where the file system of `path` begins."""
+    """Return the mount point of the file system that holds `path`."""
     path = os.path.realpath(path)
     while not os.path.ismount(path):
         path = os.path.dirname(path)
@@ -147,7 +147,7 @@ class Mount(NamedTuple):
 
 
 def find_mount(directory: str, proc: str = "/proc") -> Mount | None:
-    """The mount at a directory that is a mount point; None where nobody tells."""
+    """Return the mount at a mount point; None if unknown."""
     with suppress(OSError), open(f"{proc}/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
         found = [Mount(*line.split()[:4]) for line in file if _unescaped(line.split()[1]) == directory]
         if found:
@@ -156,12 +156,12 @@ def find_mount(directory: str, proc: str = "/proc") -> Mount | None:
 
 
 def _unescaped(text: str) -> str:
-    """The kernel writes spaces and the like as octal numbers."""
+    """Decode spaces and similar characters, which the kernel writes as octal escapes."""
     return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), text)
 
 
 def open_deleted_files(devices: set[int], proc: str = "/proc") -> tuple[list[OpenDeleted], bool]:
-    """Deleted files on these devices that a process holds open, and whether every process could be asked."""
+    """Return deleted files on these devices that processes hold open, and whether all processes were seen."""
     found: list[OpenDeleted] = []
     all_seen = os.path.isdir(proc)
     for pid in sorted(int(name) for name in _names(proc) if name.isdigit()):
@@ -184,7 +184,7 @@ def _names(directory: str) -> list[str]:
 def _deleted_of(pid: int, process: str, devices: set[int]) -> Iterator[OpenDeleted]:
     command = ""
     seen: set[int] = set()
-    # The index files of a broker are mapped, and some of those have no descriptor any more.
+    # A broker maps its index files, and some of them no longer have a descriptor.
     for link in [*_links(f"{process}/fd"), *_links(f"{process}/map_files")]:
         with suppress(FileNotFoundError, ProcessLookupError):
             name = os.readlink(link)

@@ -1,6 +1,6 @@
-"""From what people name on the command line to what there is to read, in an order that never varies.
+"""Resolve the paths of the command line to what there is to read, always in the same order.
 
-A directory is told by what it holds, not by its name alone: `kafka-logs-0` could be a log directory or
+A directory is classified by its content, not by its name alone: `kafka-logs-0` could be a log directory or
 partition 0 of a topic `kafka-logs`.
 """
 
@@ -22,9 +22,9 @@ from kafkatool.format.names import FileState, parse_partition_directory
 from kafkatool.format.state.properties import read_properties
 
 _GLOB_CHARACTERS = frozenset("*?[")
-# Where the brokers' own example configuration puts its logs if it names no directory.
+# Kafka's default for log.dir.
 _DEFAULT_LOG_DIR = "/tmp/kafka-logs"
-# Found at the top of a log directory only, or in a partition only.
+# Found only at the top of a log directory.
 _TOP_LEVEL = (
     kinds.META_PROPERTIES,
     kinds.RECOVERY_POINTS,
@@ -39,11 +39,11 @@ _TOP_LEVEL = (
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """One file, or standard input where the path is `-`."""
+    """One file, or standard input if the path is `-`."""
 
     path: str
     read_as: NamedFile | None = None
-    """What it is read as; None where its name says that."""
+    """What it is read as; None if its name says that."""
 
     @property
     def kind(self) -> FileKind:
@@ -69,25 +69,25 @@ Target = FileTarget | PartitionTarget | LogDirTarget
 
 @dataclass(slots=True)
 class Expansion:
-    """The targets, and what could not be reached of what a configuration names."""
+    """The targets, and the problems met while resolving them."""
 
     named: list[str] = field(default_factory=list)
-    """What was named, globs and lists resolved, each once: a server.properties is still one here."""
+    """The named paths, globs and lists resolved, each once; a server.properties is not resolved here."""
     targets: list[Target] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """How a file that is named itself is read."""
+    """How files that were named directly are read."""
 
     read_as: FileKind | None = None
-    """What the user says that all of them are."""
+    """The kind that the user gave for all of them."""
     readable: Collection[FileKind] = READABLE
-    """What can be read; a command that takes no files says itself what it takes."""
+    """The kinds that can be read; if empty, the command rejects files itself."""
     allow_pipe: bool = False
     offers_read_as: bool = False
-    """Whether the user can say what they are."""
+    """Whether the command has --read-as."""
 
 
 ANY_FILE = FileReading()
@@ -102,10 +102,10 @@ def expand(
     allow_stdin: bool = True,
     files: FileReading = ANY_FILE,
 ) -> Expansion:
-    """What these paths name, each once, in the order given; a glob's matches by name.
+    """Resolve these paths, each once, in the order given; the matches of a glob are sorted by name.
 
-    Raises UsageError for a path that matches nothing, for a file that cannot be read as something, and where
-    no path is given at all.
+    Raises UsageError for a path that matches nothing, for a file that cannot be identified, and if no path
+    is given.
     """
     if STDIN in paths and (not allow_stdin or files_from == STDIN):
         raise UsageError("- (standard input) makes no sense here")
@@ -120,14 +120,14 @@ def expand(
 
 
 def named_paths(paths: Sequence[str], *, files_from: str | None = None, nul: bool = False) -> list[str]:
-    """The paths as they are written, and those that a file lists. Raises UsageError where there is none."""
+    """Return the paths as written, and those listed in a file. Raises UsageError if there are none."""
     if not paths and files_from is None:
         raise UsageError("no PATH given: name a file, a partition directory, a log directory or a glob")
     return [*paths, *(_read_list(files_from, nul) if files_from is not None else ())]
 
 
 def _matches(paths: Sequence[str]) -> Iterator[str]:
-    """The paths with globs replaced by what they match; a path that exists is never a glob."""
+    """Yield the paths, globs replaced by their matches; a path that exists is never a glob."""
     for path in paths:
         if path == STDIN or is_remote(path) or os.path.lexists(path) or not _GLOB_CHARACTERS & set(path):
             yield path
@@ -168,7 +168,7 @@ def _read_list(files_from: str, nul: bool) -> list[str]:
 
 
 def _classify(path: str, expansion: Expansion, files: FileReading) -> None:
-    """Add what one existing path stands for."""
+    """Add the targets of one path."""
     if path == STDIN:
         expansion.targets.append(FileTarget(path))
         return
@@ -193,7 +193,7 @@ def _classify_file(path: str, mode: int, expansion: Expansion, files: FileReadin
     if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
         if not files.allow_pipe:
             raise UsageError(f"{path}: is {file_type(mode)}, expected a file")
-        kind = files.read_as or kinds.LOG  # a pipe can be read only once, so nobody looks first
+        kind = files.read_as or kinds.LOG  # a pipe can be read only once, so it is not inspected first
         expansion.targets.append(FileTarget(path, NamedFile(kind, FileState.LIVE, 0)))
         return
     try:
@@ -208,7 +208,7 @@ def _classify_file(path: str, mode: int, expansion: Expansion, files: FileReadin
 
 
 def is_configuration(path: str) -> bool:
-    """Whether this is a broker's configuration rather than a file of a log directory."""
+    """Whether this is a broker's configuration, not a file of a log directory."""
     name = os.path.basename(path)
     return name.endswith(".properties") and kind_of(name).kind is kinds.UNKNOWN
 
@@ -225,9 +225,9 @@ def _classify_directory(path: str, expansion: Expansion) -> None:
 
 
 def directory_target(path: str) -> PartitionTarget | LogDirTarget | None:
-    """Which of the two this directory is, by its content; None if nothing in it is Kafka's.
+    """Classify a directory, mostly by its content; None if nothing in it is Kafka's.
 
-    Raises OSError where it cannot be listed.
+    Raises OSError if it cannot be listed.
     """
     named_like_partition = parse_partition_directory(os.path.basename(absolute_path(path))) is not None
     holds_segments = holds_partitions = False
@@ -248,7 +248,7 @@ def directory_target(path: str) -> PartitionTarget | LogDirTarget | None:
 
 
 def _is_partition(entry: os.DirEntry[str]) -> bool:
-    """By its name, and by what is in it: many a directory of other programs is called like `dbus-1`."""
+    """Whether name and content are those of a partition: other programs use names such as `dbus-1` too."""
     if parse_partition_directory(entry.name) is None or not entry.is_dir():
         return False
     try:
@@ -259,7 +259,7 @@ def _is_partition(entry: os.DirEntry[str]) -> bool:
 
 
 def _classify_configured(path: str, expansion: Expansion) -> None:
-    """Add every log directory that a server.properties names; one that is gone is a problem, told."""
+    """Add every log directory that a server.properties names; a missing one is added to the problems."""
     configured = configured_log_dirs(path)
     reached = 0
     for directory in configured:
@@ -268,7 +268,7 @@ def _classify_configured(path: str, expansion: Expansion) -> None:
         except OSError as error:
             expansion.problems.append(f"{directory} (named in {path}): {error.strerror}")
             continue
-        # Kafka says that it is a log directory, so an empty one is one too.
+        # The configuration says that it is a log directory, even if it is empty.
         expansion.targets.append(target if isinstance(target, LogDirTarget) else LogDirTarget(directory))
         reached += 1
     if not reached:
@@ -276,7 +276,7 @@ def _classify_configured(path: str, expansion: Expansion) -> None:
 
 
 def configured_log_dirs(path: str) -> list[str]:
-    """log.dirs, or log.dir, and metadata.log.dir of a broker's configuration, each once."""
+    """Return log.dirs, or log.dir, and metadata.log.dir of a broker's configuration, each once."""
     try:
         values = read_properties(read_small_file(path, Guest()))
     except FormatError as error:

@@ -1,7 +1,7 @@
-"""Find the real name of a topic whose directory name was cut, by its id in the cluster's metadata.
+"""Find the full name of a topic whose directory name was truncated, by its id in the cluster metadata.
 
-A broker renames a directory to be deleted, and cuts the topic to keep the name within 255 characters. The id
-in its partition.metadata stays, and the metadata log on the same machine has the topic's name.
+A broker renames a directory to be deleted, and truncates the topic to keep the name within 255 characters.
+The topic id in its partition.metadata stays, and the metadata log on the same machine has the topic's name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _METADATA_KINDS = (kinds.LOG, kinds.RAFT_SNAPSHOT)
 
 
 def restore_topic_names(log_dirs: Iterable[LogDir], guest: Guest) -> None:
-    """Set the real topic in every partition whose name was cut, where some metadata here has it."""
+    """Set the full topic name in every partition with a truncated one, if metadata here has it."""
     log_dirs = list(log_dirs)
     wanted = {
         partition.topic_id
@@ -60,9 +60,9 @@ def real_topic_name(directory: str, guest: Guest) -> str | None:
 
 
 def topic_names(directories: Iterable[str], wanted: set[str], guest: Guest) -> dict[str, str]:
-    """Return the names of these topic ids, as far as the metadata logs and snapshots have them.
+    """Return the names of these topic ids that the metadata logs and snapshots have.
 
-    A topic removed since is still found until the log before its removal is gone.
+    A removed topic is still found as long as the log has its creation.
     """
     names: dict[str, str] = {}
     for directory in directories:

@@ -1,4 +1,4 @@
-"""Copies of files that keep everything: content, holes, owner, mode, times, extended attributes."""
+"""Copy files with content, holes, owner, mode, times and extended attributes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kafkatool.format.checksum import crc32c
 
 CHUNK = 1 << 20
 _ZEROS = bytes(CHUNK)
-# Volumes that cannot give a file a second name.
+# Errors of link() where a hard link is not possible.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 def pieces(source: ReadOnlyFile, start: int, end: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield [start, end) as (size, bytes), and holes as (size, None); raise OSError if it is shorter."""
+    """Yield [start, end) as (size, bytes), holes as (size, None); raise OSError if the file is shorter."""
     if source.stat().st_size < end:
         raise OSError(errno.EIO, "is shorter than it was", source.path)
     at = start
@@ -39,9 +39,9 @@ def pieces(source: ReadOnlyFile, start: int, end: int) -> Iterator[tuple[int, by
 def copy_content(
     source: ReadOnlyFile, start: int, end: int, target: File, patches: Mapping[int, int] | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Write [start, end) to a new file, holes as holes; yields each size with the CRC-32C up to there.
+    """Write [start, end) to a new file, holes as holes; yield each size with the CRC-32C so far.
 
-    `patches` are bytes to write in the place of others, by their position in the source.
+    `patches` are replacement bytes, by their position in the source.
     """
     position = crc = 0
     for size, data in pieces(source, start, end):
@@ -58,7 +58,7 @@ def copy_content(
 
 
 def content_of(path: str, files: Files) -> tuple[int, int]:
-    """Return size and CRC-32C of a file; raise OSError where it cannot be read."""
+    """Return size and CRC-32C of a file; raise OSError if it cannot be read."""
     with files.open_to_read(path) as file:
         size, crc = file.stat().st_size, 0
         for count, data in pieces(file, 0, size):
@@ -67,7 +67,7 @@ def content_of(path: str, files: Files) -> tuple[int, int]:
 
 
 def are_same(one: str, other: str, files: Files) -> bool:
-    """Whether two names stand for the same bytes: for one file, or for two with the same content."""
+    """Whether two names have the same content: they are one file, or two equal ones."""
     if os.path.samestat(files.stat(one), files.stat(other)):
         return True
     with files.open_to_read(one) as first, files.open_to_read(other) as second:
@@ -78,7 +78,7 @@ def are_same(one: str, other: str, files: Files) -> bool:
 
 
 class Looks(NamedTuple):
-    """What is to be known of a copy, where the volume of the file itself could not keep it."""
+    """Mode, owner and time for a copy, if the volume of the source file cannot store them."""
 
     mode: int
     uid: int
@@ -87,7 +87,7 @@ class Looks(NamedTuple):
 
 
 def keep_copy(path: str, copy: str, files: Files, looks: Looks | None = None) -> None:
-    """Give a file a second name or, where the volume cannot do that, make a synced copy of it."""
+    """Make a hard link to a file or, if the volume does not support that, a synced copy."""
     try:
         files.link(path, copy)
     except OSError as error:
@@ -97,7 +97,7 @@ def keep_copy(path: str, copy: str, files: Files, looks: Looks | None = None) ->
 
 
 def copy_file(path: str, copy: str, files: Files, looks: Looks | None = None) -> None:
-    """Make a synced copy with everything that is known of the file."""
+    """Make a synced copy with all metadata of the file."""
     with files.open_to_read(path) as source:
         found = source.stat()
         looks = looks or Looks(found.st_mode & 0o7777, found.st_uid, found.st_gid, found.st_mtime_ns)
@@ -105,7 +105,7 @@ def copy_file(path: str, copy: str, files: Files, looks: Looks | None = None) ->
         try:
             for _size, _crc in copy_content(source, 0, found.st_size, file):
                 pass
-            # Owners and attributes are not every account's to give, nor every volume's to keep.
+            # Not every account may set owners and attributes, and not every volume stores them.
             with suppress(PermissionError):
                 files.set_owner(copy, looks.uid, looks.gid)
             for name, value in source.attributes().items():

@@ -1,14 +1,14 @@
-"""The one door to the disk: every write of the program passes `Files`, so that a test can close it.
+"""The only way to write to the disk: every write goes through `Files`, which a test can replace.
 
-What a power cut leaves is the worst that POSIX allows, and callers write for that:
+Callers must assume that a power failure leaves the worst that POSIX allows:
 
     data      is safe after `File.sync`
     names     (made, renamed, linked, removed) are safe after `sync_directory` of the directory they are in;
               the name of a new directory is in its parent
-    order     of anything not yet synced is nobody's promise
+    order     is not guaranteed for anything not yet synced
 
-What was written can be read back at once, synced or not. Reading needs no door, except for whoever changes
-files: `stat` and `open_to_read` never follow a link, so that what is judged is what is changed.
+What was written can be read back at once, synced or not. Reading does not need `Files`, except in code that
+changes files: `stat` and `open_to_read` never follow a link, so the file that is checked is the one changed.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class File(Protocol):
     def size(self) -> int: ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Read up to `size` bytes; fewer only at the end of the file."""
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write all of it; a hole in front reads as zeros."""
+        """Write all of `data`; a gap before it reads as zeros."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut, or lengthen with zeros."""
+        """Truncate, or extend with zeros."""
         ...
 
     def sync(self) -> None:
@@ -51,41 +51,41 @@ class File(Protocol):
         ...
 
     def lock(self) -> bool:
-        """Keep others from locking it until it is closed; False where somebody has, or nobody can."""
+        """Lock the file until it is closed; return False if it is locked already, or cannot be."""
         ...
 
     def close(self) -> None: ...
 
 
 class Files(Protocol):
-    """What may be done to files and directories; every method raises OSError as os does."""
+    """Operations on files and directories; every method raises OSError as os does."""
 
     def stat(self, path: str) -> os.stat_result:
-        """What is at this name, a link being a link; FileNotFoundError if nothing is."""
+        """Return the status of a name, without following links; FileNotFoundError if there is none."""
         ...
 
     def open(self, path: str) -> File:
-        """An existing file, to read and write."""
+        """Open an existing file to read and write."""
         ...
 
     def open_to_read(self, path: str) -> ReadOnlyFile:
-        """An existing regular file, and never what a link leads to; OSError otherwise."""
+        """Open an existing regular file, without following links; OSError otherwise."""
         ...
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
-        """A new file; FileExistsError if the name is taken."""
+        """Create a new file; FileExistsError if the name is taken."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give the file another name at once; a file of that name is replaced."""
+        """Rename a file atomically, replacing the target if it exists."""
         ...
 
     def link(self, source: str, target: str) -> None:
-        """A second name for the same file; FileExistsError if the name is taken."""
+        """Make a hard link; FileExistsError if the name is taken."""
         ...
 
     def symlink(self, target: str, path: str) -> None:
-        """A name that leads to another; FileExistsError if it is taken."""
+        """Make a symbolic link; FileExistsError if the name is taken."""
         ...
 
     def unlink(self, path: str) -> None: ...
@@ -109,12 +109,12 @@ class Files(Protocol):
         ...
 
     def free_space(self, path: str) -> int:
-        """Bytes that this user may still write to the volume of an existing path."""
+        """Return how many bytes this user can still write to the volume of an existing path."""
         ...
 
 
 class DiskFile:
-    """A File of the operating system."""
+    """A `File` of the operating system."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
@@ -145,7 +145,7 @@ class DiskFile:
         return True
 
     def close(self) -> None:
-        """Closing twice is allowed: `with` and an explicit close may meet."""
+        """Close the file; closing twice is allowed, for example explicitly and by `with`."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -178,7 +178,7 @@ class ReadOnlyFile:
         return read_fully(self._fd, position, size)
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the parts of [start, end) that hold data; what lies between them are holes, so zeros."""
+        """Yield the parts of [start, end) that hold data; between them are holes, which read as zeros."""
         while start < end:
             try:
                 data = os.lseek(self._fd, start, os.SEEK_DATA)
@@ -186,13 +186,13 @@ class ReadOnlyFile:
             except OSError as error:
                 if error.errno == errno.ENXIO:  # a hole up to the end of the file
                     return
-                data, hole = start, end  # this file system does not know
+                data, hole = start, end  # not supported by this file system
             if data < end:
                 yield data, min(hole, end)
             start = hole
 
     def attributes(self) -> dict[str, bytes]:
-        """Return the extended attributes; none where the file system has none."""
+        """Return the extended attributes; empty if the file system has none."""
         found = {}
         with suppress(OSError):
             for name in os.listxattr(self._fd):
@@ -211,9 +211,9 @@ class ReadOnlyFile:
 
 
 class Disk:
-    """The Files of the operating system, by plain path names.
+    """The `Files` of the operating system, by plain path names.
 
-    `_at` says where a name is to be looked up: in a directory that is open, or from where we stand.
+    `_at` gives the place to look up a name: an open directory, or None for the working directory.
     """
 
     @contextmanager
@@ -232,7 +232,7 @@ class Disk:
         return DiskFile(path, self._open(path, os.O_RDWR))
 
     def open_to_read(self, path: str) -> ReadOnlyFile:
-        # Not blocking: the name may be that of a pipe by now.
+        # Non-blocking: the name may be a pipe by now.
         return ReadOnlyFile(path, self._open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
     def create(self, path: str, *, mode: int = NEW_FILE_MODE) -> File:
@@ -287,7 +287,7 @@ class Disk:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
-        """Open a file to change what is known of it, never what a link leads to."""
+        """Open a file to change its metadata, without following links."""
         fd = self._open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             yield fd

@@ -1,7 +1,7 @@
-"""The lock of a log directory: whether a broker holds it, asked of the kernel; and holding it ourselves.
+"""The lock of a log directory: ask the kernel whether a broker holds it, or hold it ourselves.
 
 Java takes an fcntl lock, which flock(2) does not see. Such a lock belongs to the process, and closing any
-descriptor of the file gives it up: while we hold it, nobody here may probe it.
+descriptor of the file releases it: while we hold it, no code of this process may probe it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 # A running broker writes its high watermarks every five seconds.
 ALIVE_MS = 60_000
 _LEVELS = 3  # a file, its partition directory, the log directory
-# A lock that we make has a bit of its mode set that means nothing on a file: so one that a killed run of ours
-# left behind is known, from the very moment it is made.
+# Lock files that we create have a mode bit that has no meaning on a file: so one left by a killed run can be
+# recognized, from the moment it is created.
 _OUR_MODE = NEW_FILE_MODE | stat.S_ISVTX
 
 
 def broker_is_alive(path: str) -> bool:
-    """Whether some process holds the `.lock` of the log directory that `path` lies in.
+    """Whether some process holds the `.lock` of the log directory that contains `path`.
 
-    Asked without taking or making the lock. False where it cannot be told.
+    Neither takes nor creates the lock. False if it cannot be determined.
     """
     if is_remote(path):
         return False
@@ -48,7 +48,7 @@ def _is_held_above(directory: str) -> bool:
 
 
 def lock_holder(log_dir: str) -> int | None:
-    """The process that holds the lock of a log directory, 0 if it cannot be named; None if nobody does."""
+    """Return the pid that holds the lock of a log directory, 0 if it is unknown; None if not locked."""
     import fcntl
 
     # struct flock: type, whence, start, length (0: to the end), pid of the holder
@@ -68,8 +68,8 @@ def lock_holder(log_dir: str) -> int | None:
 
 
 def _open_lock(path: str, flags: int) -> int:
-    """Open a lock file without ever waiting; raise OSError for a pipe, a device or a directory."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # merely opening a device may do something
+    """Open a lock file without blocking; raise OSError for a pipe, a device or a directory."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a device can have side effects
         raise OSError(errno.EINVAL, "is not a regular file", path)
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -81,7 +81,7 @@ def _open_lock(path: str, flags: int) -> int:
 def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:
     """Raise Refused if a broker uses this log directory, or may do so from another host.
 
-    `offline` is the word of the user that none does; a lock that is held outweighs it.
+    `offline`: the user confirms that none does; a lock that is held still counts.
     """
     if broker_is_alive(log_dir):
         raise Refused(f"{log_dir}: a broker is running on it ({LOCK_FILE} is held); stop it first")
@@ -102,8 +102,8 @@ def refuse_if_in_use(log_dir: str, *, offline: bool, now_ms: int) -> None:
 def hold_lock(log_dir: str, files: Files) -> Iterator[None]:
     """Keep brokers out while the block runs, with the lock that they take themselves.
 
-    A `.lock` that was missing is made, and removed at the end, also one that a killed run of ours left.
-    Raises Refused if somebody else holds it.
+    A missing `.lock` is created, and removed at the end, as is one that a killed run of ours left. Raises
+    Refused if another process holds it.
     """
     import fcntl
 
@@ -133,7 +133,7 @@ def hold_lock(log_dir: str, files: Files) -> Iterator[None]:
 
 @contextmanager
 def hold_locks(log_dirs: Iterable[str], files: Files) -> Iterator[None]:
-    """Hold the lock of every one of these log directories, or of none."""
+    """Hold the locks of all these log directories, or of none."""
     with ExitStack() as held:
         for log_dir in log_dirs:
             held.enter_context(hold_lock(log_dir, files))

@@ -1,8 +1,8 @@
-"""Copies of log directories on object storage, beside those on disks: `s3://`, `gs://`, `abfs://`.
+"""Read copies of log directories on object storage as well as on disks: `s3://`, `gs://`, `abfs://`.
 
-The functions here are those of `os` and `os.path` for paths of both kinds. Objects are listed and read by
-pyarrow's file systems, in ranges of bytes: a walk asks for large pieces that follow each other. Who may read
-them is for the environment to say, or for the machine: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …
+The functions here are those of `os` and `os.path`, for both kinds of paths. Objects are listed and read with
+pyarrow's file systems, in byte ranges: a walk reads large consecutive pieces. Credentials and endpoint come
+from the environment or the machine: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zlib import crc32
 from kafkatool.errors import KafkatoolError, MissingExtra
 
 PIECE = 8 << 20
-"""Bytes of one request, where that many are left."""
+"""Bytes per request, if that many are left."""
 _REMOTE = re.compile(r"(s3|gs|gcs|abfs|abfss)://")
 _BLOCK = 512
 
@@ -41,7 +41,7 @@ def normal_path(path: str) -> str:
 
 
 def status(path: str) -> os.stat_result:
-    """As os.stat; raises FileNotFoundError, or KafkatoolError where the storage does not answer."""
+    """Return what os.stat does; raise FileNotFoundError, or KafkatoolError if the storage fails."""
     if not is_remote(path):
         return os.stat(path)
     found = _asked(path, lambda system, inner: system.get_file_info(inner))
@@ -71,7 +71,7 @@ def list_names(path: str) -> list[str]:
 
 
 class RemoteEntry:
-    """As os.DirEntry."""
+    """An object or directory, like os.DirEntry."""
 
     def __init__(self, path: str, name: str, found: os.stat_result) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class RemoteEntry:
 
 @contextmanager
 def scan_directory(path: str) -> Iterator[Iterator[Any]]:
-    """As os.scandir."""
+    """List a directory, like os.scandir."""
     if not is_remote(path):
         with os.scandir(path) as entries:
             yield entries
@@ -113,7 +113,7 @@ def _status(found: Any, path: str) -> os.stat_result:
 
 @lru_cache(maxsize=64)
 def _file_system(base: str, _process: int) -> tuple[Any, str]:
-    """The file system of a bucket, and what its paths begin with. One a process: it has threads."""
+    """Return the file system of a bucket and its path prefix. One per process, as it has threads."""
     try:
         from pyarrow.fs import FileSystem, S3FileSystem
     except ImportError:
@@ -133,7 +133,7 @@ def _file_system(base: str, _process: int) -> tuple[Any, str]:
 
 
 def _asked(path: str, ask: Any) -> Any:
-    """What the storage answers. Raises FileNotFoundError as it is, everything else as KafkatoolError."""
+    """Query the storage. Raises FileNotFoundError as such, and all other errors as KafkatoolError."""
     scheme, _, rest = path.partition("://")
     bucket, _, inner = rest.partition("/")
     try:
@@ -146,10 +146,10 @@ def _asked(path: str, ask: Any) -> Any:
 
 
 class RemoteSource:
-    """An object, read by ranges: what is asked for comes from the last piece where that has it."""
+    """An object, read in ranges; served from the last piece if that contains the range."""
 
     def __init__(self, path: str) -> None:
-        """Raises FileNotFoundError and KafkatoolError."""
+        """Open the object. Raises FileNotFoundError and KafkatoolError."""
         self.name = path
         self.unreadable: list[tuple[int, int]] = []
         self.changed: str | None = None
@@ -160,7 +160,7 @@ class RemoteSource:
         self._at = 0
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only at the end."""
+        """Read up to `size` bytes from `position`; fewer only at the end."""
         size = min(size, self._size - position)
         if size <= 0:
             return b""

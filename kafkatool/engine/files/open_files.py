@@ -1,4 +1,4 @@
-"""Which of Kafka's files a process has open or mapped, by /proc."""
+"""Find which of Kafka's files a process has open or mapped, from /proc."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _DELETED = " (deleted)"
 
 
 def open_kafka_files(pid: int, proc: str = "/proc") -> tuple[list[str], int]:
-    """Paths of the log directories' files that a process holds, and how many more of them are deleted."""
+    """Return the paths of Kafka's files that a process holds, and how many more of them are deleted."""
     process = f"{proc}/{pid}"
     if not os.path.isdir(process):
         raise UsageError(f"--pid {pid}: there is no such process")
     found: dict[str, None] = {}
     deleted = 0
     try:
-        # The index files of a broker are mapped, and some of those have no descriptor any more.
+        # A broker maps its index files, and some of them no longer have a descriptor.
         links = [f"{process}/{kind}/{name}" for kind in ("fd", "map_files") for name in _names(process, kind)]
     except PermissionError as error:
         raise KafkatoolError(f"--pid {pid}: its open files cannot be listed: {error.strerror}") from None

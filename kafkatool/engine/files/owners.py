@@ -1,9 +1,9 @@
-"""Change files in some directories only, never through links, and as the owner of each directory would.
+"""Change files only in given directories, never through links, and with the rights of each directory's owner.
 
-A log directory belongs to the account of the broker; whoever repairs it may be root. Everything in it, links
-and journals included, was put there by that account, so root must not do there what the account could not:
-each operation is done with the file-system ids of the owner of the directory (setfsuid(2)), on names looked
-up beside an opened directory.
+A log directory belongs to the broker's account, but the user who repairs it may be root. That account
+controls everything in it, links and journals included, so root must not do there what the account could not:
+each operation runs with the file-system ids of the directory's owner (setfsuid(2)), on names looked up
+relative to an open directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafkatool.engine.files.disk import Disk
 from kafkatool.errors import Refused
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_ASK_ONLY = -1  # no such id: setfsuid changes nothing, and says which one is in force
+_ASK_ONLY = -1  # not an id: setfsuid changes nothing and returns the current one
 
 
 class Owner(NamedTuple):
@@ -26,20 +26,20 @@ class Owner(NamedTuple):
 
 
 def owner_of(directory: str) -> Owner:
-    """Return who owns a directory."""
+    """Return the owner of a directory."""
     found = os.stat(directory)
     return Owner(found.st_uid, found.st_gid)
 
 
 def stand_in_for(directory: str) -> Owner | None:
-    """Return whose ids root uses in a directory instead of its own: its owner's. None: our own."""
+    """Return the owner whose ids root must use in a directory; None if we keep our own."""
     owner = owner_of(directory)
     return owner if os.geteuid() == 0 and owner.uid != 0 else None
 
 
 @contextmanager
 def acting_as(owner: Owner | None) -> Iterator[None]:
-    """Reach files with these ids, and with no more rights than they have; None: as we are."""
+    """Access files with these ids and only their rights; None keeps our own."""
     if owner is None:
         yield
         return
@@ -51,7 +51,7 @@ def acting_as(owner: Owner | None) -> Iterator[None]:
 
 
 def _switch(to: Owner) -> Owner:
-    """Take other file-system ids; returns those that were in force. Raises Refused where that fails."""
+    """Switch the file-system ids and return the previous ones. Raises Refused if that fails."""
     import ctypes
 
     libc = ctypes.CDLL(None)
@@ -62,7 +62,7 @@ def _switch(to: Owner) -> Owner:
 
 
 class ConfinedDisk(Disk):
-    """The Files of the operating system within these directories; everything else is Refused."""
+    """The `Files` of the operating system, limited to these directories; raises Refused elsewhere."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self._ours = Owner(os.geteuid(), os.getegid()) if os.geteuid() == 0 else None
@@ -73,7 +73,7 @@ class ConfinedDisk(Disk):
         root, inside = self._place(path)
         try:
             with ExitStack() as opened:
-                # The way there is the user's: a copy may lie where its owner may not go.
+                # Reached with our own ids: the owner of a copy may have no access to its parents.
                 with acting_as(self._ours):
                     at = _open_directory(root, None, opened)
                 opened.enter_context(acting_as(self._owners[root]))
@@ -86,7 +86,7 @@ class ConfinedDisk(Disk):
             raise
 
     def _place(self, path: str) -> tuple[str, list[str]]:
-        """The innermost confining directory that a path is in, or else is itself, and the names below it."""
+        """Return the innermost allowed directory that a path is in, or else is, and the names below it."""
         parts = os.path.abspath(path).split(os.sep)
         for count in (*range(len(parts) - 1, 0, -1), len(parts)):
             root = os.sep.join(parts[:count]) or os.sep

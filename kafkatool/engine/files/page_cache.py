@@ -1,6 +1,6 @@
-"""What the page cache holds of a file, asked without bringing anything in or throwing anything out.
+"""Query what the page cache holds of a file, without loading or evicting anything.
 
-`mincore` is asked over a mapping without access rights: nobody can touch it by mistake, so a broker that
+`mincore` is called on a mapping without access rights: it cannot be touched by mistake, so a broker that
 truncates the file cannot kill us with SIGBUS.
 """
 
@@ -19,7 +19,7 @@ PAGE = os.sysconf("SC_PAGESIZE")
 
 _PROT_NONE = 0
 _MAP_SHARED = 1
-# Far enough behind the end that no broker appends so much between two of our system calls.
+# Far enough past the end that no broker appends this much between two of our system calls.
 _BEYOND_THE_END = 1 << 30
 
 # ioprio_set has no wrapper in the C library; its number depends on the machine.
@@ -27,18 +27,18 @@ _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s39
 _IOPRIO_WHO_PROCESS = 1
 _IOPRIO_CLASS_IDLE = 3 << 13
 
-# So many pages, 32 MiB, are asked about at once: a question for every window takes a tenth of a walk's time.
+# Pages per query, 32 MiB: one query per window would take a tenth of a walk's time.
 _AHEAD = 8192
 
 # cachestat (Linux 6.5) has the same number everywhere.
 _CACHESTAT = 451
 
 PageRange = tuple[int, int]
-"""First page and the page behind the last."""
+"""First page, and the page after the last."""
 
 
 class PageCounts(NamedTuple):
-    """What cachestat says of a range, in pages."""
+    """The result of cachestat for a range, in pages."""
 
     cached: int
     dirty: int
@@ -77,8 +77,8 @@ def _map_without_access(fd: int, position: int, size: int) -> int | None:
 def _kernel_tells_the_truth(fd: int, size: int) -> bool:
     """Whether mincore answers honestly here.
 
-    Who neither owns a file nor may write it is told that every page is resident. A page far behind the
-    end of the file never is, so asking for that one finds out, whatever the reason.
+    For a process that neither owns the file nor may write it, mincore reports every page as resident. A page
+    far past the end of the file never is, so querying that one detects this, whatever the reason.
     """
     beyond = _round_up(size) + _BEYOND_THE_END
     address = _map_without_access(fd, beyond, PAGE)
@@ -101,9 +101,9 @@ def _ask(address: int, count: int) -> bytes | None:
 
 
 def page_counter(fd: int) -> Callable[[int, int], PageCounts | None]:
-    """A function that counts the pages of a range by their state, or says None where the kernel will not.
+    """Return a function that counts the pages of a range by state; its result is None if the kernel refuses.
 
-    Unlike mincore, cachestat never makes anything up: who may not know is refused.
+    Unlike mincore, cachestat never gives false answers: without permission it fails.
     """
     import ctypes
 
@@ -127,7 +127,7 @@ def _round_up(size: int) -> int:
 
 
 class Residency:
-    """Which pages of one open file are in the page cache, for the size it has now."""
+    """Which pages of one open file are in the page cache, for the size given."""
 
     def __init__(self, fd: int, address: int, size: int) -> None:
         self._address = address
@@ -138,7 +138,7 @@ class Residency:
 
     @classmethod
     def of(cls, fd: int, size: int) -> Residency | None:
-        """None where nobody would tell: an empty file, no such call, or neither owner nor writer."""
+        """Return None if unknown: an empty file, no such system call, or neither owner nor writer."""
         if size <= 0:
             return None
         try:
@@ -154,14 +154,14 @@ class Residency:
         return self._length // PAGE
 
     def pages(self, first: int, end: int) -> bytes | None:
-        """One byte a page, 1 where it is resident; None if the kernel would not say."""
+        """Return one byte per page, 1 if it is resident; None if the kernel refuses."""
         end = min(end, self.page_count)
         if not self._address or first >= end:
             return b""
         return _ask(self._address + first * PAGE, end - first)
 
     def absent(self, first: int, end: int) -> list[PageRange]:
-        """The ranges among these pages that are not resident."""
+        """Return the ranges of these pages that are not resident."""
         end = min(end, self.page_count)
         if self._all_resident(first, end):
             return []
@@ -171,7 +171,7 @@ class Residency:
         return [(first + start, first + stop) for start, stop in _runs_of_zero(answer)]
 
     def _all_resident(self, first: int, end: int) -> bool:
-        """Most often all is there, with what follows: counting takes less than half the time of listing."""
+        """Whether all pages are resident, usually true: counting takes less than half as long as listing."""
         if _within((first, end), self._resident):
             return True
         ahead = min(first + _AHEAD, self.page_count)
@@ -214,25 +214,25 @@ def _runs_of_zero(answer: bytes) -> Iterator[tuple[int, int]]:
 
 
 def drop(fd: int, ranges: list[PageRange]) -> None:
-    """Ask the kernel to forget these clean pages; dirty, locked and mapped ones stay as they are."""
+    """Ask the kernel to drop these pages; dirty, locked and mapped ones stay."""
     for first, end in ranges:
         os.posix_fadvise(fd, first * PAGE, (end - first) * PAGE, os.POSIX_FADV_DONTNEED)
 
 
 def without(ranges: list[PageRange], first: int, end: int) -> list[PageRange]:
-    """These ranges, less the pages from `first` up to `end`."""
+    """Return these ranges without the pages in [first, end)."""
     pieces = ((a, min(b, first)) for a, b in ranges), ((max(a, end), b) for a, b in ranges)
     return sorted((a, b) for piece in pieces for a, b in piece if a < b)
 
 
 def only_within(ranges: list[PageRange], first: int, end: int) -> list[PageRange]:
-    """These ranges, cut to the pages from `first` up to `end`."""
+    """Return these ranges, limited to the pages in [first, end)."""
     return [(max(a, first), min(b, end)) for a, b in ranges if a < end and b > first]
 
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Ask malloc not to hand windows back to the kernel only to fetch them again, page by page."""
+    """Make malloc keep freed windows, instead of returning them to the kernel and faulting them in again."""
     mallopt = getattr(_libc(), "mallopt", None)
     if mallopt is not None:  # glibc's
         mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
@@ -240,7 +240,7 @@ def keep_freed_memory() -> None:
 
 
 def idle_io_priority() -> bool:
-    """Let every other process go first at the disk, once for this process; say whether it worked."""
+    """Give this process idle I/O priority; return whether that worked."""
     number = _IOPRIO_SET.get(os.uname().machine)
     if number is None:
         return False

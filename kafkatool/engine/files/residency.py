@@ -1,10 +1,10 @@
-"""Which pages of a file are in the page cache: the whole map, asked without touching a page.
+"""Map which pages of a file are in the page cache, without touching a page.
 
     cachestat (Linux 6.5)   how many pages of a range are cached, dirty, being written, evicted
-    mincore                 which ones; asked only where some are and some are not
+    mincore                 which ones; used only where some are cached and some are not
 
-Since Linux 5.2 mincore tells who neither owns a file nor may write it that every page is resident. Such an
-answer is found out and thrown away: what cannot be known is None here, never a guess.
+Since Linux 5.2, mincore reports every page as resident to a process that neither owns the file nor may write
+it. Such an answer is detected and discarded: what is unknown is None here, never a guess.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kafkatool.engine.files import page_cache
 from kafkatool.engine.files.page_cache import PAGE, PageCounts, PageRange, Residency
 
 CELLS = 128
-"""Pieces that a file is cut into to be drawn."""
+"""How many cells a file is divided into for drawing."""
 _WINDOW = 1 << 16
-"""Pages that mincore is asked for at once: 64 KiB of answers."""
+"""Pages per mincore call: 64 KiB of results."""
 
 Counter = Callable[[int, int], PageCounts | None]
 
@@ -31,7 +31,7 @@ NOT_TOLD = "the kernel does not tell: neither owner of the file nor allowed to w
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A piece of a file: how many pages it has, and how many of them are in memory and not yet written."""
+    """A part of a file: how many pages it has, how many are in memory, and how many of those are dirty."""
 
     pages: int
     resident: int
@@ -39,7 +39,7 @@ class Cell:
 
 
 def condensed(cells: Iterable[Cell], most: int) -> list[Cell]:
-    """The same pages in at most so many cells."""
+    """Merge cells until there are at most `most`."""
     found = list(cells)
     while len(found) > most:
         pairs = zip(found[::2], [*found[1::2], Cell(0, 0, 0)], strict=False)
@@ -49,20 +49,20 @@ def condensed(cells: Iterable[Cell], most: int) -> list[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """The pages of a file at one moment. `runs` holds first page and page behind the last, in turns."""
+    """The pages of a file at one moment. `runs` alternates first page and page after the last."""
 
     size: int
     pages: int
     resident: int | None
     counts: PageCounts | None
-    """What only cachestat knows; None before Linux 6.5."""
+    """The result of cachestat; None before Linux 6.5."""
     runs: array[int] | None
-    """None where only numbers are told, or nothing at all."""
+    """None if only counts are known, or nothing at all."""
     cells: tuple[Cell, ...]
 
     @property
     def resident_size(self) -> int:
-        """Bytes in memory: the last page counts as far as the file goes."""
+        """Bytes in memory; the last page counts only up to the end of the file."""
         if not self.resident:
             return 0
         has_last = self.runs[-1] == self.pages if self.runs else self.resident == self.pages
@@ -73,17 +73,17 @@ class FileMap:
         return zip(runs[::2], runs[1::2], strict=True)
 
     def tail_start(self, end: int) -> int:
-        """The first page of those that are resident without a gap up to page `end`; `end` if none is."""
+        """Return the first page of the gapless resident run up to page `end`; `end` if there is none."""
         at = bisect_right(self.runs, end - 1) if self.runs is not None else 0
         return self.runs[at - 1] if self.runs is not None and at % 2 else end
 
     def resident_between(self, first: int, end: int) -> int:
-        """How many of these pages are in memory."""
+        """Count the pages in [first, end) that are in memory."""
         return sum(b - a for a, b in page_cache.only_within(list(self.resident_runs()), first, end))
 
 
 def open_to_ask(path: str) -> int:
-    """A descriptor that changes nothing, not even the time of the last access. Raises OSError."""
+    """Open a file without changing anything, not even its access time. Raises OSError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
     try:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
@@ -92,7 +92,7 @@ def open_to_ask(path: str) -> int:
 
 
 def map_path(path: str) -> FileMap:
-    """The map of a file. Raises OSError where it cannot be opened."""
+    """Return the map of a file. Raises OSError if it cannot be opened."""
     fd = open_to_ask(path)
     try:
         return map_file(fd, os.fstat(fd).st_size)
@@ -101,7 +101,7 @@ def map_path(path: str) -> FileMap:
 
 
 def map_file(fd: int, size: int) -> FileMap:
-    """The map of an open file, which may shrink or grow meanwhile: it is that of its first `size` bytes."""
+    """Return the map of the first `size` bytes of an open file, which may shrink or grow meanwhile."""
     pages = -(-size // PAGE)
     count = page_cache.page_counter(fd)
     counts = count(0, pages)
@@ -125,7 +125,7 @@ def _runs(fd: int, size: int, pages: int, counts: PageCounts | None, count: Coun
     with residency:
         for first in range(0, pages, _WINDOW):
             end = min(first + _WINDOW, pages)
-            # One window is the whole file, of which that much is known.
+            # If one window covers the whole file, its counts are known.
             counts = count(first, end) if pages > _WINDOW else None
             if not _add_window(runs, residency, first, end, counts):
                 return None
@@ -135,7 +135,7 @@ def _runs(fd: int, size: int, pages: int, counts: PageCounts | None, count: Coun
 def _add_window(
     runs: array[int], residency: Residency, first: int, end: int, counts: PageCounts | None
 ) -> bool:
-    """Add what is resident among these pages; False where the kernel stopped telling."""
+    """Add the resident runs of these pages; return False if the kernel refuses to answer."""
     if counts is not None and counts.cached in (0, end - first):
         _add(runs, first, end) if counts.cached else None
         return True
@@ -161,7 +161,7 @@ def _add(runs: array[int], first: int, end: int) -> None:
 def _cells(
     pages: int, runs: array[int] | None, counts: PageCounts | None, count: Counter
 ) -> tuple[Cell, ...]:
-    """The pieces of a file of which anything is in memory; one piece says it for all the others."""
+    """Divide a file into cells; one cell is enough if all or none of it is in memory and clean."""
     if runs is None and counts is None:
         return ()
     has_dirty = counts is not None and counts.dirty > 0
@@ -193,6 +193,6 @@ def _running_total(runs: array[int]) -> list[int]:
 
 
 def _below(runs: array[int], sums: list[int], page: int) -> int:
-    """How many resident pages lie below this one."""
+    """Count the resident pages below this one."""
     at = (bisect_right(runs, page) - 1) // 2
     return sums[at] + min(page, runs[2 * at + 1]) - runs[2 * at] if at >= 0 else 0

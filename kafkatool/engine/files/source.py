@@ -1,8 +1,8 @@
-"""Reading as a good guest: what a broker has cached stays cached, what it has not does not come in.
+"""Read without disturbing a broker's page cache: cached data stays cached, other data is not kept there.
 
-A Source hands out bytes by position and never raises for a bad disk or a file that changes: unreadable
-blocks come back as zeros and are listed, a file that shrinks simply ends early. Nothing is mapped for
-reading, so a truncated file cannot kill us.
+A `Source` returns bytes by position and does not raise for a bad disk or a file that changes: unreadable
+blocks are returned as zeros and listed, a file that shrinks simply ends early. Nothing is mapped for reading,
+so a truncated file cannot kill us.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from kafkatool.engine.files.page_cache import PAGE, PageRange
 from kafkatool.errors import KafkatoolError
 
 WINDOW = 1 << 20
-BLIND_WINDOW = 128 << 10  # where residency cannot be asked
-BLOCK = 4096  # the smallest piece a bad disk is asked for
+BLIND_WINDOW = 128 << 10  # if residency is unknown
+BLOCK = 4096  # the smallest read from a bad disk
 SPOOL_IN_MEMORY = 8 << 20
 _LEAST_READ = 64 << 10  # of a small file, holes or not
 
 ByteRange = tuple[int, int]
-"""First byte and the byte behind the last."""
+"""First byte, and the byte after the last."""
 
 Pread = Callable[[int, int, int], bytes]
-"""os.pread, or a layer of faults in its place."""
+"""os.pread, or a fault-injecting replacement."""
 
-# What a failing disk or a broken file system answers. Everything else is not the medium's fault.
+# Errors of a failing disk or a broken file system. Other errors are not the medium's fault.
 _MEDIUM_ERRORS = frozenset(
     {errno.EIO, errno.EREMOTEIO, errno.ENODATA, errno.EBADMSG, errno.EUCLEAN, errno.EILSEQ, errno.ETIMEDOUT}
 )
@@ -46,17 +46,17 @@ class Source(Protocol):
     size_hint: int | None
     """Size at opening; None for a pipe."""
     unreadable: list[ByteRange]
-    """What the disk would not give, merged and in order; its bytes were handed out as zeros."""
+    """Ranges that could not be read, merged and sorted; they were returned as zeros."""
     changed: str | None
-    """What happened to the file under us, in words; None if nothing was noticed."""
+    """How the file changed while it was read, in words; None if no change was noticed."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end. Raises KafkatoolError only past max_errors."""
+        """Read up to `size` bytes; fewer only at the end. For bad blocks, raises only past max_errors."""
 
     def next_data(self, position: int) -> int:
-        """The first byte from `position` on that is not in a hole; the end of the file where there is none.
+        """Return the first byte from `position` on that is not in a hole; the file's end if there is none.
 
-        `position` itself where that cannot be told.
+        Return `position` itself if holes cannot be detected.
         """
 
     def close(self) -> None: ...
@@ -67,18 +67,18 @@ class Source(Protocol):
 
 
 class Pace:
-    """Lets bytes through at a rate: whoever is ahead of the plan sleeps."""
+    """Limits the read rate: a reader that is too fast sleeps."""
 
     def __init__(self, rate: int | None) -> None:
         self.rate = rate
         self._free_at = 0.0
 
     def spend(self, size: int) -> None:
-        """Wait until `size` bytes more are due."""
+        """Count `size` bytes, and wait while they are ahead of the rate."""
         if not self.rate:
             return
         now = time.monotonic()
-        # Time in which nothing was read is not saved up for a burst later.
+        # Idle time is not saved up for a later burst.
         self._free_at = max(self._free_at, now) + size / self.rate
         if self._free_at > now:
             time.sleep(self._free_at - now)
@@ -88,7 +88,7 @@ class Mending(Protocol):
     """Mends logs as they are opened."""
 
     def mend(self, source: FileSource) -> None:
-        """Have `source` hand out mended bytes where its file has a flipped bit."""
+        """Make `source` return mended bytes where its file has a flipped bit."""
 
 
 @dataclass(slots=True)
@@ -98,13 +98,13 @@ class _Errors:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """How to behave on a machine where a broker works. Rate and errors count over all files together."""
+    """How to read on a machine with a running broker. Rate and errors count over all files together."""
 
     cache_keep: bool = False
     max_rate: int | None = None
     max_errors: int | None = None
     mending: Mending | None = field(default=None, compare=False, repr=False)
-    """None: bytes are handed out as they are."""
+    """None: bytes are returned unchanged."""
     pace: Pace = field(init=False, compare=False, repr=False)
     errors: _Errors = field(default_factory=_Errors, init=False, compare=False, repr=False)
 
@@ -112,14 +112,14 @@ class Guest:
         object.__setattr__(self, "pace", Pace(self.max_rate))
 
     def one_of(self, count: int) -> Guest:
-        """How each of so many readers behaves, so that together they behave like this."""
+        """Return the settings for each of `count` readers that together keep these limits."""
         if not self.max_rate or count == 1:
             return self
         return replace(self, max_rate=max(1, self.max_rate // count))
 
     @property
     def window(self) -> int:
-        """How much is read at once: a tenth of a second's worth, so that a slow pace is an even one."""
+        """Bytes per read: at a limited rate, a tenth of a second's worth, so that reading is steady."""
         if not self.max_rate:
             return WINDOW
         return max(PAGE, min(WINDOW, self.max_rate // 10 // PAGE * PAGE))
@@ -128,15 +128,15 @@ class Guest:
 def open_source(
     path: str | os.PathLike[str], guest: Guest | None = None, *, allow_pipe: bool = False
 ) -> AnySource:
-    """Open a file for reading only, without touching its access time; where allowed, a named pipe.
+    """Open a file read-only, without changing its access time; with `allow_pipe`, also a named pipe.
 
-    Raises KafkatoolError where it cannot be opened. FileNotFoundError is let through: files of a live
-    broker vanish, and only the caller knows whether that matters.
+    Raises KafkatoolError if it cannot be opened, but FileNotFoundError as such: files of a live broker
+    vanish, and only the caller knows whether that matters.
     """
     name = os.fspath(path)
     if is_remote(name):
         return RemoteSource(name)
-    # Opening a pipe waits for a writer, which may never come.
+    # Opening a pipe blocks until there is a writer, which may never come.
     fd = _open_read_only(name, 0 if allow_pipe else os.O_NONBLOCK)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
@@ -151,13 +151,13 @@ def open_source(
 
 
 def file_type(mode: int) -> str:
-    """What stands in the place of a regular file, in words."""
+    """Return in words what is there instead of a regular file."""
     kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
     return next((words for holds, words in kinds if holds(mode)), "a device")
 
 
 def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
-    """Standard input; `< file` is read like that file, a pipe only as far as it is needed."""
+    """Open standard input; `< file` is read like that file, a pipe only as far as needed."""
     try:
         fd = os.dup(0)
     except OSError as error:
@@ -170,13 +170,13 @@ def open_stdin(guest: Guest | None = None) -> FileSource | PipeSource:
 def read_small_file(
     path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20, *, allow_pipe: bool = False
 ) -> bytes:
-    """A side file, up to `limit` bytes and without most of a hole at its end. Raises like open_source."""
+    """Read a small file: up to `limit` bytes, without most of a hole at its end. Raises like open_source."""
     with open_source(path, guest, allow_pipe=allow_pipe) as source:
         return source.read(0, without_hole(source, limit))
 
 
 def read_whole_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 << 20) -> bytes:
-    """The same, and KafkatoolError where the disk does not give all of it."""
+    """Read a small file; also raises KafkatoolError if the disk cannot read all of it."""
     with open_source(path, guest) as source:
         data = source.read(0, without_hole(source, limit))
         if source.unreadable:
@@ -186,7 +186,7 @@ def read_whole_file(path: str | os.PathLike[str], guest: Guest, limit: int = 64 
 
 
 def without_hole(source: Source, limit: int) -> int:
-    """How many of the first `limit` bytes are worth reading: of a hole at the end, a block says it all."""
+    """Return how many of the first `limit` bytes to read: of a hole at the end, one block is enough."""
     size = source.size_hint
     end = _LEAST_READ
     while size is not None and end < min(size, limit):
@@ -210,7 +210,7 @@ def _open_read_only(name: str, more_flags: int) -> int:
 
 
 class FileSource:
-    """A regular file, as large as it was when it was opened."""
+    """A regular file or block device, with its size at opening."""
 
     def __init__(self, fd: int, name: str, guest: Guest, pread: Pread = os.pread) -> None:
         """Takes over `fd` and closes it."""
@@ -218,7 +218,7 @@ class FileSource:
         self.unreadable: list[ByteRange] = []
         self.changed: str | None = None
         self.patches: dict[int, int] = {}
-        """Bytes that are handed out in the place of those on the disk, by position."""
+        """Bytes to return instead of those on the disk, by position."""
         self._fd = fd
         self._guest = guest
         self._pread = pread
@@ -232,18 +232,18 @@ class FileSource:
             self._be_neutral()
 
     def _be_neutral(self) -> None:
-        # Without this the kernel reads ahead of us, and leaves behind what we never asked for.
+        # Without this the kernel reads ahead, and leaves pages in the cache that we never asked for.
         os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
         self._residency = page_cache.Residency.of(self._fd, self._size)
         if self._residency is None:
             self._window = min(self._window, BLIND_WINDOW)
 
     def fileno(self) -> int:
-        """The descriptor, for calls that move bytes past us."""
+        """Return the descriptor, for calls that bypass this class."""
         return self._fd
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only at the end. Unreadable blocks are zeros."""
+        """Read up to `size` bytes from `position`; fewer only at the end. Unreadable blocks are zeros."""
         if self.patches:
             return patched(self._read(position, size), position, self.patches)
         return self._read(position, size)
@@ -265,7 +265,7 @@ class FileSource:
             return position
         try:
             return min(self._size, os.lseek(self._fd, position, os.SEEK_DATA))
-        except OSError as error:  # ENXIO: nothing but a hole up to the end
+        except OSError as error:  # ENXIO: only a hole up to the end
             return self._size if error.errno == errno.ENXIO else position
 
     def _read_window(self, position: int, size: int) -> bytes:
@@ -281,9 +281,9 @@ class FileSource:
         return data
 
     def _forget(self, absent: list[PageRange], first: int, end: int) -> None:
-        """Drop what earlier windows brought in; keep this window's pages until the next one.
+        """Drop the pages that earlier windows loaded; keep those of this window until the next one.
 
-        A walk reads the batch that was cut by the window's end again: dropping at once would fetch it
+        A walk reads a batch that was cut off by the window's end again: if dropped at once, it would be read
         from the disk twice.
         """
         page_cache.drop(self._fd, page_cache.without(self._ours, first, end))
@@ -299,7 +299,7 @@ class FileSource:
         return self._read_the_rest(data, position, size)
 
     def _read_the_rest(self, data: bytes, position: int, size: int) -> bytes:
-        """A short answer is a bad block behind it, or the new end of a file that shrank."""
+        """Complete a short read: a bad block follows, or the file shrank and ends here."""
         pieces = [data]
         got = len(data)
         while got < size:
@@ -315,7 +315,7 @@ class FileSource:
         return b"".join(pieces)
 
     def _read_around(self, position: int, size: int, error: OSError) -> bytes:
-        """What of this range can be read, in ever smaller blocks, with zeros for the rest."""
+        """Read what is readable of this range, in smaller and smaller blocks, with zeros for the rest."""
         if error.errno == errno.ESTALE:
             self.changed = self.changed or "was replaced on its server while it was read"
             return b""
@@ -343,11 +343,11 @@ class FileSource:
             )
 
     def grew(self) -> bool:
-        """Whether the file is larger now than when it was opened: somebody is writing to it."""
+        """Whether the file is larger now than when it was opened, so being written."""
         return self._is_regular and os.fstat(self._fd).st_size > self._size
 
     def look_again(self) -> str | None:
-        """Check what became of the file, for the end of a walk; the same words as `changed`."""
+        """Check at the end of a walk whether the file changed; returns the words of `changed`."""
         now = os.fstat(self._fd)
         if self.changed is None and self._is_regular:
             if now.st_nlink == 0:
@@ -375,7 +375,7 @@ class FileSource:
 
 
 def patched(data: bytes, position: int, patches: Mapping[int, int]) -> bytes:
-    """Bytes that stand at `position`, with those in the place of which others are meant."""
+    """Return the bytes at `position` with the patches applied."""
     within = [at for at in patches if position <= at < position + len(data)]
     if not within:
         return data
@@ -395,7 +395,7 @@ def _merge(ranges: list[ByteRange], new: ByteRange) -> None:
 
 
 class PipeSource:
-    """A pipe: read only as far as somebody asks, and remembered so that one can go back."""
+    """A pipe: read only as far as requested, and spooled so that a reader can go back."""
 
     def __init__(self, fd: int, name: str, guest: Guest) -> None:
         """Takes over `fd` and closes it."""
@@ -410,7 +410,7 @@ class PipeSource:
         self._ended = False
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; waits for them, fewer only at the end."""
+        """Read up to `size` bytes from `position`; waits for them, fewer only at the end."""
         spool = self._spool = self._spool or _new_spool()
         spool.seek(0, os.SEEK_END)
         while self._have < position + size and not self._ended:
@@ -455,7 +455,7 @@ class PipeSource:
 def _new_spool() -> IO[bytes]:
     import tempfile
 
-    # It has no name, so nothing is left behind however we end.
+    # It has no name, so nothing is left over however we end.
     return tempfile.SpooledTemporaryFile(SPOOL_IN_MEMORY)
 
 

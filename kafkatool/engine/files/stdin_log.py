@@ -1,4 +1,4 @@
-"""A log on standard input, as a file: what is read more than once, or by its name, cannot be a pipe."""
+"""A log from standard input as a file: a pipe can be read only once, and has no name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafkatool.errors import KafkatoolError
 from kafkatool.format.names import segment_file
 
 STDIN = "-"
-"""What stands for it among paths."""
+"""The path that stands for standard input."""
 
 
 @contextmanager
 def stdin_as_log() -> Iterator[str]:
-    """The path of a log that holds what comes on standard input, in a temporary directory, until the end."""
+    """Copy standard input to a log in a temporary directory, and yield its path; removed at the end."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="kafkatool-", ignore_cleanup_errors=True) as directory:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and the directories that they are in."""
+"""Write files atomically, so that they exist complete or not at all, and make and remove directories."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kafkatool.format.primitives import Buffer
 
 
 class Replacement:
-    """The new content of a file, written beside it from front to back.
+    """The new content of a file, written from start to end to a temporary file beside it.
 
-    Under the name of the file stands the old content or, after `commit`, the new, on the disk: never a
-    mixture, whatever ends the run. Libraries that write to files in Python can write to it.
+    The file has the old content or, after `commit`, the new, on the disk: never a mixture, even after a
+    crash. Libraries that write to Python file objects can write to it.
     """
 
     def __init__(
         self, files: Files, path: str, temporary: str | None = None, *, mode: int = NEW_FILE_MODE
     ) -> None:
-        """Write to `temporary`, by default a name that no other process writes to.
+        """Write to `temporary`, by default a unique name.
 
-        Raises OSError where nothing can be written, or what would be replaced is a directory or a device.
+        Raises OSError if nothing can be written, or if `path` is a directory or a device.
         """
         if os.path.exists(path) and not os.path.isfile(path):
             raise OSError(errno.EINVAL, "is not a regular file", path)
@@ -34,13 +34,13 @@ class Replacement:
         self._directory, name = os.path.split(path)
         self._temporary = temporary or os.path.join(self._directory, f".{name}.{uuid.uuid4().hex}.tmp")
         self._file: File | None = files.create(self._temporary, mode=mode)
-        self._file.lock()  # so that nobody takes it for a leftover
+        self._file.lock()  # so that it is not taken for a leftover
         self._at = 0
-        self.closed = False  # what writers of files ask for
+        self.closed = False  # part of the file object interface
 
     def write(self, data: Buffer) -> int:
         view = memoryview(data).cast("B")
-        if self._file is not None:  # else it was given up, and its writer does not know yet
+        if self._file is not None:  # else it was abandoned, and the writer does not know yet
             self._file.write_at(self._at, view)
             self._at += len(view)
         return len(view)
@@ -49,10 +49,10 @@ class Replacement:
         return self._at
 
     def flush(self) -> None:
-        """Everything is handed over at once."""
+        """Do nothing: `write` does not buffer."""
 
     def close(self) -> None:
-        """Whoever writes may close it; it is finished by `commit` alone."""
+        """Do nothing: the writer may close it, but only `commit` finishes it."""
 
     def readable(self) -> bool:
         return False
@@ -64,7 +64,7 @@ class Replacement:
         return False
 
     def commit(self) -> None:
-        """Put it in the place of the old content; on the disk on return."""
+        """Replace the old content; the new one is on the disk on return."""
         assert self._file is not None
         self._file.sync()
         self._files.rename(self._temporary, self.path)
@@ -73,7 +73,7 @@ class Replacement:
         self._file = None
 
     def abandon(self) -> None:
-        """Leave the old content where it is; nothing happens after `commit`."""
+        """Discard the new content; no effect after `commit`."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -88,7 +88,7 @@ class Replacement:
 
 
 def remove_leftovers(files: Files, directory: str, names: str) -> None:
-    """Remove what killed runs left of replacements of files; `names` is a pattern of the names of those."""
+    """Remove temporary files of killed runs; `names` is a pattern for the names of the files they replace."""
     left = re.compile(rf"\.(?:{names})(?:\.[0-9a-f]{{32}})?\.tmp")
     for name in os.listdir(directory or "."):
         if left.fullmatch(name):
@@ -105,7 +105,7 @@ def remove_leftovers(files: Files, directory: str, names: str) -> None:
 def write_file(
     files: Files, path: str, data: Buffer, *, mode: int = NEW_FILE_MODE, mtime_ns: int | None = None
 ) -> None:
-    """Make a new file with this content, and sync it; its name is not yet safe."""
+    """Create a file with this content, and sync it; its name is not yet safe."""
     file = files.create(path, mode=mode)
     try:
         file.write_at(0, data)
@@ -117,9 +117,9 @@ def write_file(
 
 
 def replace_file(files: Files, path: str, data: Buffer) -> None:
-    """Replace a file in a log directory as the broker does, who uses `<path>.tmp`.
+    """Replace a file in a log directory as the broker does, with `<path>.tmp`.
 
-    Takes over what a crash left there.
+    One that a crash left is removed first.
     """
     temporary = f"{path}.tmp"
     if os.path.lexists(temporary):
@@ -130,20 +130,20 @@ def replace_file(files: Files, path: str, data: Buffer) -> None:
 
 
 def make_directories(files: Files, path: str) -> None:
-    """Make a directory and those above it that are missing; their names are on the disk on return."""
+    """Make a directory and its missing parents; their names are on the disk on return."""
     if not path or os.path.isdir(path):
         return
     if os.path.lexists(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     parent = os.path.dirname(path)
     make_directories(files, parent)
-    with suppress(FileExistsError):  # somebody else was faster
+    with suppress(FileExistsError):  # another process made it first
         files.make_directory(path)
     files.sync_directory(parent or ".")
 
 
 def remove_tree(files: Files, path: str) -> None:
-    """Remove whatever has this name, and all that is in it; links are not followed."""
+    """Remove a file or a whole directory; links are not followed."""
     if os.path.islink(path) or not os.path.isdir(path):
         files.unlink(path)
         return

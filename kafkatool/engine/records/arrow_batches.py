@@ -1,4 +1,4 @@
-"""Batches as Arrow: columns of headers by the names that rows of batches have everywhere."""
+"""Batches as Arrow: header columns, named as in all rows of batches."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from kafkatool.format.columns import BatchColumns, Column
 Mask = NDArray[np.bool_]
 
 BATCH_TYPES: dict[str, Any] = {field.key: ARROW[field.type] for field in BATCH[3:]} | {"error": pa.string()}
-"""What a batch says of itself; `error` says what stands in the place of one where `is_valid` is false."""
+"""The types of header columns; `error` describes the damage in rows where `is_valid` is false."""
 
 
 def batch_arrays(columns: BatchColumns, names: Sequence[str]) -> dict[str, Any]:
-    """These columns of good batches; others are never made."""
+    """Make only these columns of good batches."""
     return {name: _MAKERS[name](columns) for name in names if name in _MAKERS}
 
 
 def damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]:
-    """One row in the place of what is damaged."""
+    """Make one row that stands for damage."""
     known = {
         "base_offset": damage.first_offset,
         "last_offset": damage.last_offset,
@@ -49,7 +49,7 @@ def damage_arrays(damage: Damage, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _as(name: str, values: Column, where: Mask | None = None) -> Any:
-    """Values in the type of a column; null where the mask is false."""
+    """Convert values to the type of a column; null where the mask is false."""
     mask = None if where is None or where.all() else ~where
     return pa.array(values, mask=mask).cast(BATCH_TYPES[name])
 
@@ -59,7 +59,7 @@ def _plain(name: str, field: str) -> Callable[[BatchColumns], Any]:
 
 
 def _current(name: str, field: str) -> Callable[[BatchColumns], Any]:
-    """What old formats do not have is null."""
+    """Make a column that is null in old formats."""
     return lambda columns: _as(name, getattr(columns, field), columns.magic == 2)
 
 
@@ -69,7 +69,7 @@ def _words(numbers: Column, words: Sequence[str | None]) -> Any:
 
 def _last_sequence(columns: BatchColumns) -> Any:
     base, delta = columns.base_sequence, columns.last_offset_delta
-    # Sequences begin anew behind the largest 32-bit number.
+    # Sequences wrap around to 0 after the largest 32-bit number.
     last = np.where(base == NO_SEQUENCE, NO_SEQUENCE, (base + delta) & 0x7FFFFFFF)
     return _as("last_sequence", last, columns.magic == 2)
 

@@ -1,7 +1,6 @@
-"""Records as Arrow: columns are handed over as they are, keys and values as one buffer each.
+"""Records as Arrow: columns are passed on without conversion, keys and values as one buffer each.
 
-Modules whose names begin with `arrow_` are the only ones here that import pyarrow; whoever needs them imports
-them late.
+Only the modules `arrow_*` of this package import pyarrow; import them lazily.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ ARROW: dict[str, Any] = {
     "headers": pa.list_(HEADER),
     "ints": pa.list_(pa.int32()),
 }
-"""The types of fields in Spark and in the tables of an audit."""
+"""The types of fields in Spark and in audit tables."""
 _IN_FILES = ARROW | {"text": pa.dictionary(pa.int32(), pa.string()), "word": _WORD, "int16": pa.int16()}
 RECORD_FIELDS = {field.key: field for field in (*RECORD, *VISIBILITY)}
 RECORD_COLUMNS = (
@@ -56,16 +55,16 @@ RECORD_COLUMNS = (
 
 
 def schema(*, with_visibility: bool) -> Any:
-    """The columns of files, in their order."""
+    """Return the schema of exported files."""
     fields = [RECORD_FIELDS[name] for name in (RECORD_COLUMNS if with_visibility else RECORD_COLUMNS[:-4])]
     return pa.schema([pa.field(one.key, _IN_FILES[one.type], nullable=not one.never_null) for one in fields])
 
 
 class ArrowRows:
-    """Makes a record batch of some rows of a piece."""
+    """Makes Arrow record batches from rows of pieces."""
 
     def __init__(self, topics: Sequence[str], *, with_visibility: bool) -> None:
-        """`topics`: all that there will be, so that every batch can share them."""
+        """`topics`: all topics that will occur, so that every batch shares one dictionary."""
         self.schema = schema(with_visibility=with_visibility)
         self._topics = pa.array(list(topics), pa.string())
         self._number = {topic: number for number, topic in enumerate(topics)}
@@ -122,7 +121,7 @@ def timestamp_types(columns: RecordColumns) -> NDArray[np.int8]:
 
 
 def known(values: Column, is_known: NDArray[np.bool_], kind: Any) -> Any:
-    """What old formats do not have is null."""
+    """Convert values; null where they are not known (in old formats)."""
     return pa.array(values, mask=None if is_known.all() else ~is_known).cast(kind)
 
 
@@ -154,7 +153,7 @@ def header_lists(columns: RecordColumns, rows: NDArray[np.int64]) -> Any:
 
 
 class ParquetFile:
-    """Row groups of some megabytes each, whatever the size of the pieces."""
+    """A Parquet file with row groups of some megabytes each, whatever the size of the pieces."""
 
     def __init__(self, sink: Any, rows_schema: Any) -> None:
         self._schema = rows_schema
@@ -189,7 +188,7 @@ class ParquetFile:
 
 
 class ArrowFile:
-    """Arrow's IPC file format, a batch a piece."""
+    """A file in Arrow's IPC format, one record batch per piece."""
 
     def __init__(self, sink: Any, rows_schema: Any) -> None:
         self._writer = pa.ipc.new_file(sink, rows_schema)

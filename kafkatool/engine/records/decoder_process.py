@@ -1,10 +1,10 @@
-"""A program that decodes keys and values, such as Avro or Protobuf: one child that lives as long as we do.
+"""Decode keys and values (Avro, Protobuf …) with an external program: one child process for the whole run.
 
-    to it and back, for every record: key, then value
-    each: int32 length, big-endian, -1 for null; then so many bytes
+    request and response, for every record: key, then value
+    each: int32 length, big-endian, -1 for null; then that many bytes
 
-Records are sent some at a time, and answers are read while more is written, so neither side waits for the
-other for ever. What it says on stderr is not ours to touch.
+Records are sent in groups, and responses are read while more is written, so neither side waits forever for
+the other. Its stderr is passed through.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kafkatool.errors import KafkatoolError, UsageError
 
 LENGTH = Struct(">i")
 NULL = -1
-_AT_ONCE = 64 << 10  # bytes read or written in one go
-_MOST_WAITING = 1 << 20  # bytes sent before their answers are wanted
+_AT_ONCE = 64 << 10  # bytes per read or write
+_MOST_WAITING = 1 << 20  # bytes sent before waiting for the responses
 _FAREWELL_S = 5.0
 _TOO_MUCH = "answers more than it was asked"
 
@@ -33,11 +33,11 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 class DecoderFailed(KafkatoolError):
-    """The program died, fell silent, or answered something else than what was agreed."""
+    """The program ended, stopped responding, or broke the protocol."""
 
 
 class DecoderProcess:
-    """Starts the program; `decode` may then be called any number of times."""
+    """Starts the program; `decode` can then be called any number of times."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class DecoderProcess:
         largest: int = 64 << 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises UsageError where there is no such program."""
+        """Start the program. Raises UsageError if that fails."""
         self.command = command
         self._timeout_s = timeout_s
         self._largest = largest
@@ -67,7 +67,7 @@ class DecoderProcess:
         os.set_blocking(self._to, False)
 
     def decode(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """What the program makes of these, in their order. Raises DecoderFailed."""
+        """Return these pairs decoded, in the same order. Raises DecoderFailed."""
         done: list[Pair] = []
         waiting, size = [], 0
         for pair in pairs:
@@ -94,12 +94,12 @@ class DecoderProcess:
         return list(zip(fields[::2], fields[1::2], strict=True))
 
     def _has_unasked(self, timeout_s: float) -> bool:
-        """Whether it answers what nobody asked."""
+        """Whether it sent a response without a request."""
         readable, _, _ = select.select([self._from], [], [], timeout_s)
         return bool(readable) and bool(os.read(self._from, _AT_ONCE))
 
     def _move(self, unsent: memoryview) -> memoryview:
-        """Write or read, whichever can be done first."""
+        """Write and read what is possible without blocking; return what is still unsent."""
         readable, writable, _ = select.select([self._from], [self._to] if unsent else [], [], self._timeout_s)
         if not readable and not writable:
             raise self._failure(f"has not answered for {self._timeout_s:g} s")
@@ -118,7 +118,7 @@ class DecoderProcess:
         return unsent
 
     def _take(self, fields: list[bytes | None]) -> bool:
-        """Move one whole field out of what was answered, if there is one."""
+        """Move one whole field from the response buffer to `fields`, if there is one."""
         if len(self._answer) < LENGTH.size:
             return False
         size = LENGTH.unpack_from(self._answer)[0]
@@ -133,7 +133,7 @@ class DecoderProcess:
 
     def _failure(self, what: str) -> DecoderFailed:
         with suppress(subprocess.TimeoutExpired):
-            # It may be about to say why.
+            # It may be about to exit: the exit code helps to explain.
             self._child.wait(0.5 if what == "ended" else 0)
         code = self._child.poll()
         how = "" if code is None else f", exit code {code}" if code >= 0 else f", killed by signal {-code}"
@@ -153,7 +153,7 @@ class DecoderProcess:
                 pipe.close()
 
     def close(self) -> None:
-        """Let it end by itself: its input is over. Raises DecoderFailed if it does not end well."""
+        """Close its input and let it end. Raises DecoderFailed for extra output or a nonzero exit code."""
         assert self._child.stdin is not None
         with suppress(OSError):
             self._child.stdin.close()

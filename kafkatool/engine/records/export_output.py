@@ -1,8 +1,7 @@
-"""What an export has done: the list of finished files in its directory.
+"""The state of an export: the list of finished files in its directory.
 
-`_kafkatool_export.json` says of every finished file which log it came from and how that looked, so that a
-second run knows what it need not do again. Names that begin with a dot or an underscore are passed over by
-readers of data sets.
+`_kafkatool_export.json` records for every finished file its source log and the state of that log, so that a
+second run can skip it. Readers of data sets ignore names that begin with a dot or an underscore.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ExportOrigin:
-    """A log as it was when it was exported, and how it was asked for."""
+    """A log as it was when exported, and the settings of the export."""
 
     log: str
     size: int
     mtime_ns: int
     inode: int
     log_start: int
-    """First offset that was not hidden as deleted, as far as it bears on this log."""
+    """The first offset of this log that was not hidden as deleted."""
     settings: str
 
     @classmethod
     def of(cls, path: str, base_offset: int, log_start: int, settings: str) -> ExportOrigin:
-        """Raises OSError where the log is gone."""
+        """Describe a log as it is now. Raises OSError if it is gone."""
         found = os.stat(path)
         return cls(
             os.path.abspath(path),
@@ -54,13 +53,13 @@ class ExportDone:
     origin: ExportOrigin
     rows: int
     is_final: bool
-    """Nothing was hidden that may be shown later."""
+    """Whether nothing was hidden that may become visible later."""
     worst: str | None = None
-    """The severity of the worst damage that was met."""
+    """The severity of the worst damage found."""
 
 
 class Manifest:
-    """What is done in a directory; written anew after every file."""
+    """The finished files of a directory; rewritten after every file."""
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -68,7 +67,7 @@ class Manifest:
         self._done: dict[str, ExportDone] = _read(os.path.join(directory, MANIFEST))
 
     def finished(self, name: str, origin: ExportOrigin) -> ExportDone | None:
-        """The entry of a file that need not be written again."""
+        """Return the entry of a file that need not be written again; None if it must be."""
         done = self._done.get(name)
         if done is None or not done.is_final or done.origin != origin:
             return None
@@ -86,7 +85,7 @@ class Manifest:
 
 
 def _read(path: str) -> dict[str, ExportDone]:
-    """What cannot be read is as if it were not there: then everything is done again."""
+    """Read the manifest; one that cannot be read counts as missing, so everything is done again."""
     try:
         content: Any = json.loads(read_small_file(path, Guest()))
         if content["version"] != _VERSION:

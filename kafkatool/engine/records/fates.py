@@ -1,10 +1,10 @@
-"""What became of the transactions of a partition, by the markers in its log.
+"""Find the outcome of a partition's transactions from the markers in its log.
 
-A record's fate stands behind it: the marker that ends its transaction. So a walk over batch headers runs
-ahead of whoever asks, only as far as it must: until no transaction is open that began at or before the offset
-asked for, or to the end of the log. Where offsets are missing because of damage, a marker may have been among
-them, and what was open before is unknown, unless a .txnindex names that very transaction as aborted. Ranges
-that lie behind the reader are forgotten.
+A record's fate comes after it: the marker that ends its transaction. So a walk over batch headers runs ahead
+of the reader, only as far as needed: until no transaction is open that began at or before the requested
+offset, or to the end of the log. If damage lost offsets, a marker may have been among them, so the fate of
+transactions open before it is unknown, unless a .txnindex lists that same transaction as aborted. Ranges that
+the reader has passed are dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIELDS = 4  # producer id, first offset, last offset, fate
 
 
 class TransactionFate(IntEnum):
-    """What became of a record's transaction."""
+    """The outcome of a record's transaction."""
 
     NONE = 0
     COMMITTED = 1
@@ -53,21 +53,21 @@ class TransactionFate(IntEnum):
 
 
 _FATES = {_ABORT: TransactionFate.ABORTED, _COMMIT: TransactionFate.COMMITTED, None: TransactionFate.UNKNOWN}
-"""By the type of a marker; None where it cannot be read."""
+"""The fate by the type of a marker; None if it cannot be read."""
 
 
 def marker_fate(key: bytes | None) -> TransactionFate:
-    """What a marker says itself, whether or not a record of its transaction is left."""
+    """Return the fate that a marker gives, whether or not a record of its transaction is left."""
     with suppress(Unreadable):
         return _FATES.get(read_control_type(key), TransactionFate.UNKNOWN)
     return TransactionFate.UNKNOWN
 
 
 class Transactions:
-    """The fates of transactional batches, asked in the order of their offsets."""
+    """The fates of transactional batches; query them in offset order."""
 
     def __init__(self, walk: PartitionWalk, open_before: dict[int, int] | None = None) -> None:
-        """`open_before`: producer id -> first offset of what was open where the walk begins."""
+        """`open_before`: producer id -> first offset of each transaction open where the walk begins."""
         self._walk = walk
         self._round: Iterator[Walked | Note | Caution | Failure] | None = None
         self._open = dict(sorted((open_before or {}).items(), key=lambda item: item[1]))
@@ -80,15 +80,15 @@ class Transactions:
 
     @property
     def reached(self) -> int:
-        """The last offset that was looked at; -1 where there was none."""
+        """The last offset that the walk has read; -1 if none."""
         return self._reached
 
     def look_again(self) -> None:
-        """The log may have grown: the end that was reached need not be one any more."""
+        """Allow reading on after the end that was reached: the log may have grown."""
         self._is_at_end = False
 
     def fates(self, batches: BatchColumns) -> NDArray[np.uint8]:
-        """A Fate for every batch."""
+        """Return a TransactionFate for every batch."""
         found = np.zeros(len(batches.base_offset), dtype=np.uint8)
         rows = np.flatnonzero((batches.attributes & TRANSACTIONAL_MASK != 0) & (batches.magic == 2))
         if not len(rows):
@@ -104,7 +104,7 @@ class Transactions:
         return found
 
     def last_stable_offset(self, offset: int, high_watermark: int) -> int:
-        """Where readers of committed records must stop; told for certain only up to `offset`."""
+        """Return where readers of committed records must stop; certain only up to `offset`."""
         self._look_ahead(offset)
         while self._late and self._late[0][0] < high_watermark:
             self._late.popleft()
@@ -113,25 +113,25 @@ class Transactions:
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """Producer id -> first offset of what is open as far as was looked, the oldest first."""
+        """Producer id -> first offset of each transaction open so far, the oldest first."""
         return dict(self._open)
 
     def aborted(self) -> list[tuple[int, int, int]]:
-        """Producer id, first and last offset of all that were found aborted and are not forgotten yet."""
+        """Return producer id, first and last offset of the aborted ranges found and not yet dropped."""
         rows = np.array(self._ended, dtype=np.int64).reshape(-1, _FIELDS)
         found = rows[rows[:, 3] == TransactionFate.ABORTED][:, :3].tolist()
         return [(producer_id, first, last) for producer_id, first, last in found]
 
     def _look_ahead(self, offset: int) -> None:
         if self._reached < offset:
-            self._is_at_end = False  # somebody saw more than was there when the end was reached
+            self._is_at_end = False  # the caller saw more than there was when the end was reached
         is_new = False
         while not self._is_at_end and (self._reached < offset or self._oldest_open() <= offset):
             if self._round is None:
                 self._round, is_new = self._walk.items(), True
             walked = next(self._round, None)
             if walked is None:
-                # A walk that was begun for an earlier question knows the log as it was then.
+                # A round that began for an earlier call knows the log only as it was then.
                 self._round, self._is_at_end = None, is_new or self._reached >= offset
             elif isinstance(walked, Failure):
                 self._has_lost = True
@@ -152,7 +152,7 @@ class Transactions:
             self._reached = max(self._reached, item.header.last_offset)
 
     def _take_run(self, run: BatchRun) -> None:
-        """Batch by batch only where a transaction may begin or end."""
+        """Process a run, batch by batch only where a transaction may begin or end."""
         batches = read_batch_columns(run.window, run.start, run.end, run.batch_count, run.position)
         if self._has_lost:
             self._find_loss(int(batches.base_offset[0]))
@@ -180,7 +180,7 @@ class Transactions:
     def _end(self, header: BatchHeader, data: memoryview | None) -> None:
         kind = _marker(header, data)
         if kind not in (_ABORT, _COMMIT, None):
-            return  # one of the controller's, which ends nothing
+            return  # a controller record, which ends no transaction
         first = self._open.pop(header.producer_id, None)
         if first is None:
             return
@@ -191,7 +191,7 @@ class Transactions:
         self._late.append((header.base_offset, first))
 
     def _find_loss(self, next_offset: int) -> None:
-        """Behind damage: unless no offset is missing, any of the open transactions may have ended in it."""
+        """Handle a batch after damage: if offsets are missing, any open transaction may have ended there."""
         self._has_lost = False
         if next_offset <= self._reached + 1:
             return
@@ -203,7 +203,7 @@ class Transactions:
         self._as_table = None
 
     def _aborted_by_index(self) -> set[tuple[int, int]]:
-        """Which of the open transactions the indexes call aborted, by producer id and first offset."""
+        """Return the open transactions that the .txnindex files list as aborted, as (producer, first)."""
         still_open = set(self._open.items())
         found: set[tuple[int, int]] = set()
         for log in self._walk.logs() if still_open else ():
@@ -215,11 +215,11 @@ class Transactions:
         return found
 
     def _put(self, producer_id: int, first: int, last: int, fate: TransactionFate) -> None:
-        """The caller has changed what is open too."""
+        """Add an ended range. The caller also updates the open ones."""
         self._ended.extend((producer_id, first, last, fate))
 
     def _forget(self, offset: int) -> None:
-        """Whoever asks is here now: what ended before is asked for no more. Ends are in order."""
+        """Drop ranges that ended before the reader's offset. Ranges are in the order of their ends."""
         keep = 0
         while keep < len(self._ended) and self._ended[keep + 2] < offset:
             keep += _FIELDS
@@ -228,7 +228,7 @@ class Transactions:
             self._as_table = None
 
     def _table(self) -> NDArray[np.int64]:
-        """All ranges that are known; made anew only where something has changed since."""
+        """Return all known ranges; rebuilt only after a change."""
         if self._as_table is None:
             ended = np.array(self._ended, dtype=np.int64).reshape(-1, _FIELDS)
             still_open = [(key, first, _FOREVER, TransactionFate.OPEN) for key, first in self._open.items()]
@@ -238,7 +238,7 @@ class Transactions:
 
 
 def _turns(batches: BatchColumns) -> NDArray[np.int64]:
-    """The rows at which something may change: markers, and the first of neighbours of one producer."""
+    """Return the rows where state may change: markers, and the first of consecutive batches of a producer."""
     rows = np.flatnonzero(batches.attributes & TRANSACTIONAL_MASK)
     if not len(rows):
         return rows
@@ -247,14 +247,14 @@ def _turns(batches: BatchColumns) -> NDArray[np.int64]:
     is_turn = is_control.copy()
     is_turn[0] = True
     is_turn[1:] |= (producers[1:] != producers[:-1]) | is_control[:-1]
-    # An empty batch begins nothing, so it may not stand for those behind it.
+    # An empty batch begins no transaction, so it must not represent the batches after it.
     is_turn |= np.concatenate([[False], batches.records_count[rows][:-1] == 0])
     turns: NDArray[np.int64] = rows[is_turn]
     return turns
 
 
 def _marker(header: BatchHeader, data: memoryview | None) -> int | None:
-    """The type of a control record; None where it cannot be read."""
+    """Return the type of a control record; None if it cannot be read."""
     if data is None:
         return None
     with suppress(FormatError, Unreadable):
@@ -264,10 +264,10 @@ def _marker(header: BatchHeader, data: memoryview | None) -> int | None:
 
 
 def _match(producers: Column, offsets: Column, table: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """For each batch the fate of the range that holds it: ranges of one producer never overlap.
+    """Return for each batch the fate of the range that holds it; ranges of one producer never overlap.
 
-    Ranges and batches are sorted together, so that the range that begins last before a batch stands next to
-    it; work does not grow with one times the other.
+    Ranges and batches are sorted together, so that the last range that begins before a batch is right before
+    it; this avoids comparing every batch with every range.
     """
     fates = np.full(len(offsets), TransactionFate.COMMITTED, dtype=np.uint8)
     table = table[(table[:, 1] <= offsets.max()) & (table[:, 2] >= offsets.min())]
@@ -287,9 +287,9 @@ def _match(producers: Column, offsets: Column, table: NDArray[np.int64]) -> NDAr
 
 
 def open_at(logs: Sequence[SegmentLog], start: int, guest: Guest) -> tuple[int, dict[int, int]]:
-    """Where a walk must begin to know of everything open at log number `start`, and what is open there.
+    """Return where a walk must begin to know what is open at log number `start`, and what is open there.
 
-    A good producer snapshot at a log's base offset says it; without one the walk begins earlier.
+    A valid producer snapshot at a log's base offset has it; without one the walk begins earlier.
     """
     for number in range(start, -1, -1):
         snapshot = sibling_file(logs[number].path, ".snapshot")

@@ -1,4 +1,4 @@
-"""The records of one partition, many at once, each with what a consumer would make of it."""
+"""Stream the records of one partition, many at once, each with its visibility to consumers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kafkatool.format.record import Record
 
 
 class RecordPiece(NamedTuple):
-    """Records of one segment; good only until the next piece is asked for."""
+    """Records of one segment; valid only until the next piece is requested."""
 
     log: SegmentLog
     columns: RecordColumns
@@ -42,7 +42,7 @@ class RecordPiece(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A place to begin at."""
+    """A place to start at."""
 
     log: SegmentLog
     position: int
@@ -59,11 +59,11 @@ class UnreadPiece(NamedTuple):
 
 
 StreamItem = RecordPiece | UnreadPiece | Note | Caution | Failure
-"""What a stream holds, and what is to be said of its logs: in every round, of each that cannot be opened."""
+"""An item of a stream, or a message on one of its logs; a failure to open one repeats in every round."""
 
 
 class RecordStream:
-    """Everything that one partition holds, judged; with `follows`, round by round as it grows."""
+    """Everything that one partition holds, with visibility; with `follows`, in rounds as it grows."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class RecordStream:
         max_batch_size: int = DEFAULT_MAX_BATCH_SIZE,
         advance: Callable[[int], None] | None = None,
     ) -> None:
-        """`start`: from a byte of one log on; `waits`: stop at what may be shown later.
+        """`start`: where to start in one log; `waits`: stop at records that may become visible later.
 
-        `max_batch_size` limits what a batch may take, and what it may be inflated to.
+        `max_batch_size` limits the size of a batch, and its size when decompressed.
         """
         self.subject = subject
         self.guest = guest
@@ -101,11 +101,11 @@ class RecordStream:
         )
 
     def pieces(self) -> Iterator[StreamItem]:
-        """What there is between the last round's end and the end of the log now."""
+        """Yield what lies between the end of the last round and the current end of the log."""
         return self._pieces(self._walk)
 
     def pieces_of(self, log: SegmentLog) -> Iterator[StreamItem]:
-        """What one log holds; to be asked for in the order of the logs."""
+        """Yield what one log holds; call it in the order of the logs."""
         return self._pieces(self._new_walk(lambda: [log]))
 
     def _pieces(self, walk: PartitionWalk) -> Iterator[StreamItem]:
@@ -127,13 +127,13 @@ class RecordStream:
                     return
 
     def look_again(self) -> None:
-        """Before another round: the checkpoints may have moved."""
+        """Prepare another round: the checkpoints may have advanced."""
         limits = self.subject.read_limits(self.guest)
         now = replace(self.subject, limits=limits)
         self._visibility.look_again(now.high_watermark, now.log_start)
 
     def of_batch(self, log: SegmentLog, source: Source, batch: Batch) -> Iterator[RecordPiece]:
-        """The same for one batch alone; what cannot be read gives nothing."""
+        """Yield the pieces of one batch; what cannot be read is left out."""
         for found in self._decoded(Walked(log, source, batch)):
             if isinstance(found, RecordColumns):
                 yield RecordPiece(log, found, self._visibility.judge(found))
@@ -156,10 +156,10 @@ class RecordStream:
         try:
             return logs_of(named, read_partition(named.partition.path, [], self.guest), wanted)
         except KafkatoolError:
-            return []  # deleted: it may come back
+            return []  # deleted; it may be created again
 
     def _look_ahead(self, first: SegmentLog | None) -> Transactions:
-        """Over all logs of the directory, whichever were named: markers stand behind their records."""
+        """Track transactions over all logs of the directory, named or not: markers follow their records."""
         whole = NamedPartition(self.subject.partition, None, None)
         there = self._listed(whole)
         if first is not None and first not in there:
@@ -196,7 +196,7 @@ class RecordStream:
         return UnreadPiece(walked.log, walked.source, None, batch, found.error)
 
     def _of_odd_batch(self, walked: Walked, batch: Batch) -> Iterator[RecordColumns | UnreadPiece]:
-        """One that is not in a run: of an old format, too large, or at an offset out of order."""
+        """Decode a batch that is not in a run: of an old format, too large, or at an offset out of order."""
         header, data = batch.header, batch.data
         if data is None:
             limit = f"at most {self._max_batch_size} bytes"
@@ -210,7 +210,7 @@ class RecordStream:
             yield self._or_bad(walked, found)
 
     def _decided(self, piece: RecordPiece) -> RecordPiece:
-        """As much of it as will not change any more; the walk goes back to the rest."""
+        """Return the part of a piece whose visibility is final; the walk goes back to the rest."""
         passing = np.flatnonzero(np.isin(piece.judged.rule, PASSING))
         if not len(passing):
             return piece
@@ -231,10 +231,10 @@ class RecordStream:
 
 
 def records_of(piece: RecordPiece, rows: NDArray[np.int64]) -> Iterator[tuple[int, Batch, Record]]:
-    """Some of a piece's records one by one, each with its row and its batch, whose bytes are left out."""
+    """Yield some of a piece's records one by one, each with its row and its batch (without its bytes)."""
     columns, data = piece.columns, piece.columns.data
     batches: dict[int, Batch] = {}
-    # As lists: numpy's own numbers are slow one by one.
+    # As lists: numpy scalars are slow to iterate over.
     chosen = [column[rows].tolist() for column in columns[2:]]
     for row, offset, time, sequence, bits, key_at, key_size, at, size, _headers_at, headers, number in zip(
         rows.tolist(), *chosen, strict=True

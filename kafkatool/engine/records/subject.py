@@ -1,4 +1,4 @@
-"""One partition that is to be read: which of its logs, and how far consumers may look."""
+"""One partition to read: which of its logs, and how far consumers may read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkatool.errors import KafkatoolError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What the checkpoints of a log directory say of one partition; None where they say nothing."""
+    """The checkpoint entries of one partition; None where there is none."""
 
     high_watermark: int | None = None
     log_start: int | None = None
@@ -26,13 +26,13 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One partition that is read, and how far."""
+    """One partition to read, and its limits."""
 
     named: NamedPartition
     home: str
     limits: ReadLimits
     chosen_high_watermark: int | None = None
-    """What was asked for instead of the checkpoint's; LOG_END for none."""
+    """The high watermark to use instead of the checkpoint's; LOG_END for no limit."""
 
     @property
     def partition(self) -> Partition:
@@ -54,7 +54,7 @@ class Subject:
         return self.limits.log_start or 0
 
     def read_limits(self, guest: Guest) -> ReadLimits:
-        """What the checkpoints say now; as before where they cannot be read."""
+        """Return the current limits from the checkpoints; the old ones if these cannot be read."""
         try:
             log_dir = read_log_dir(self.home, guest, partitions=False)
         except KafkatoolError:
@@ -65,16 +65,16 @@ class Subject:
 def logs_of(
     named: NamedPartition, partition: Partition | None = None, wanted: Range = EVERYWHERE
 ) -> list[SegmentLog]:
-    """The logs that are meant: of a directory the live ones, of files those that were named.
+    """Return the selected logs: the live ones of a directory, or the named files.
 
-    Logs outside the wanted offsets, by their names, are left out.
+    Logs whose names put them outside the wanted offsets are left out.
     """
     found = partition or named.partition
     live = {one.base_offset for one in found.live_segments if one.log}
     chosen = []
     for segment in found.segments:
         is_meant = segment.is_live if named.bases is None else segment.base_offset in named.bases
-        # Of a log that was named in one state there may be others, which are not meant then.
+        # If there is a live log, those of the same base offset in other states are not selected.
         if is_meant and segment.log and (segment.is_live or segment.base_offset not in live):
             chosen.append(SegmentLog(segment.base_offset, segment.log.path))
     bases = [log.base_offset for log in chosen]
@@ -82,7 +82,7 @@ def logs_of(
 
 
 def subjects_of(homes: list[Home], chosen_high_watermark: int | None) -> Iterator[Subject]:
-    """Every partition that is meant, with its limits; raises UsageError for files without their log."""
+    """Yield every selected partition with its limits; raises UsageError for files without their log."""
     for home in homes:
         for named in home.partitions:
             if named.bases is not None and not logs_of(named):

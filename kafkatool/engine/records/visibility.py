@@ -1,11 +1,11 @@
-"""What a consumer that reads committed records would see of a partition, and which rule hides the rest.
+"""What a read_committed consumer would see of a partition, and which rule hides the rest.
 
-below_log_start       deleted by DeleteRecords or retention, and still on the disk
-above_high_watermark  not yet on all replicas in sync
-control               the markers that end transactions, and other records of the broker's own
-aborted               of transactions that were aborted
-open                  at or behind the first offset of a transaction that is still open
-unknown               of transactions whose end is lost in damage
+below_log_start       deleted by DeleteRecords or retention, but still on disk
+above_high_watermark  not yet on all in-sync replicas
+control               markers that end transactions, and other control records
+aborted               in transactions that were aborted
+open                  at or after the first offset of a transaction that is still open
+unknown               in transactions whose end is lost in damage
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOG_END = (1 << 63) - 1
 
 
 class VisibilityRule(IntEnum):
-    """Why a record is hidden; the first that holds."""
+    """Why a record is hidden: the first rule that applies."""
 
     SHOWN = 0
     BELOW_LOG_START = 1
@@ -43,11 +43,11 @@ class VisibilityRule(IntEnum):
 
 
 PASSING = (VisibilityRule.ABOVE_HIGH_WATERMARK, VisibilityRule.OPEN)
-"""What these hide may be shown later, when the log has grown."""
+"""Rules whose records may become visible later, when the log has grown."""
 
 
 class JudgedRecords(NamedTuple):
-    """Of one piece: fate and whether it is a control batch for every batch, the rest for every record."""
+    """Verdicts on one piece: `fate` and `is_control` have one entry per batch, the others one per record."""
 
     fate: NDArray[np.uint8]
     is_control: NDArray[np.bool_]
@@ -58,26 +58,26 @@ class JudgedRecords(NamedTuple):
 
 @dataclass(slots=True)
 class Visibility:
-    """The limits of one partition; `transactions` is asked only where there are any."""
+    """The limits of one partition; `transactions` is used only if there are any."""
 
     transactions: Transactions
     high_watermark: int = LOG_END
     log_start: int = 0
     may_be_behind_open: bool = False
-    """The records do not begin with the log: something open may lie before them."""
+    """Whether the records start after the start of the log, so a transaction may be open before them."""
     _has_met_any: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._has_met_any = self.may_be_behind_open
 
     def judge(self, columns: RecordColumns) -> JudgedRecords:
-        """The rules for records that come in the order of their offsets."""
+        """Return the verdicts on these records; call it in offset order."""
         batches = columns.batches
         is_current = batches.magic == 2
         is_control = (batches.attributes & CONTROL_MASK != 0) & is_current
         fate = self._fates(columns)
         stable = self._stable(columns)
-        # A batch that reaches beyond a limit is not given out at all.
+        # A batch that extends past a limit is hidden as a whole.
         above = batches.last_offset >= self.high_watermark
         rules = np.select(
             [
@@ -102,7 +102,7 @@ class Visibility:
         return JudgedRecords(fate, is_control, above[columns.batch], below, rule)
 
     def look_again(self, high_watermark: int, log_start: int) -> None:
-        """The log has grown, or may have."""
+        """Update the limits: the log may have grown."""
         self.high_watermark, self.log_start = high_watermark, log_start
         self.transactions.look_again()
 
@@ -112,13 +112,13 @@ class Visibility:
         if not self._has_met_any:
             return np.zeros(len(columns.batches.magic), dtype=np.uint8)
         fates = self.transactions.fates(columns.batches)
-        # Compaction removes records and keeps their marker for a while: only the marker tells its own fate.
+        # Compaction removes records but keeps their marker for a while: the fate is then only in the marker.
         for row in np.flatnonzero(_is_marker(columns.batches)[columns.batch]).tolist():
             fates[columns.batch[row]] = marker_fate(columns.key(row))
         return fates
 
     def _stable(self, columns: RecordColumns) -> int:
-        """Without a transaction so far nothing is unstable: then there is no need to look ahead."""
+        """Return the last stable offset; looks ahead for it only after a first transaction."""
         if not self._has_met_any:
             return self.high_watermark
         last = int(columns.batches.last_offset.max())
@@ -128,7 +128,7 @@ class Visibility:
 
 
 def _is_marker(batches: BatchColumns) -> NDArray[np.bool_]:
-    """Whether a batch ends a transaction."""
+    """Return which batches are markers that end a transaction."""
     both = CONTROL_MASK | TRANSACTIONAL_MASK
     found: NDArray[np.bool_] = (batches.attributes & both == both) & (batches.magic == 2)
     return found
@@ -146,5 +146,5 @@ class Hidden:
                 self.counts[VisibilityRule(number)] += count
 
     def sentence(self) -> str:
-        """`3 aborted, 2 control`, in the order of the rules; nothing where nothing was hidden."""
+        """Return `3 aborted, 2 control`, in the order of the rules; empty if nothing was hidden."""
         return ", ".join(f"{self.counts[rule]} {rule.label}" for rule in VisibilityRule if self.counts[rule])
