@@ -21,7 +21,7 @@ from kafkatool.engine.records.subject import logs_of
 from kafkatool.errors import KafkatoolError
 from kafkatool.format.columns import BatchColumns
 from kafkatool.format.legacy import Header
-from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime, log
+from kafkatool.library.reading import ArrowStream, NamedSubject, ReadPlan, as_datetime, log
 
 
 class LogBatch(NamedTuple):
@@ -39,7 +39,7 @@ class LogBatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchQuery:
+class BatchQuery(ArrowStream):
     """Batches of some partitions: iterate, or pass the query to anything that reads Arrow streams."""
 
     plan: ReadPlan
@@ -51,19 +51,7 @@ class BatchQuery:
             for number, position in enumerate(columns.position.tolist()):
                 yield LogBatch(named.topic, named.partition, file, position, header_in(columns, number))
 
-    def to_arrow(self) -> Any:
-        """Return all batches as a pyarrow.Table, in memory."""
-        return self._reader().read_all()
-
-    def to_pandas(self) -> Any:
-        """Return all batches as a pandas.DataFrame, in memory."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export an Arrow stream that reads from disk as it is consumed."""
-        return self._reader().__arrow_c_stream__(requested_schema)
-
-    def _reader(self) -> Any:
+    def reader(self) -> Any:
         from kafkatool.library.arrow_stream import batch_reader
 
         return batch_reader(self._columns())

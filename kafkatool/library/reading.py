@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from kafkatool.engine.batches.damage import Damage, Severity
 from kafkatool.engine.batches.seek import Range
@@ -36,6 +36,27 @@ class DamagedLog(KafkatoolError):
 
     def __reduce__(self) -> tuple[type[DamagedLog], tuple[str, Damage]]:
         return DamagedLog, (self.path, self.damage)
+
+
+class ArrowStream:
+    """A query that pyarrow, polars, pandas and DuckDB can read as it is."""
+
+    __slots__ = ()
+
+    def reader(self) -> Any:
+        """Return a pyarrow.RecordBatchReader that reads the disk as it is consumed."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """Return everything as a pyarrow.Table, in memory."""
+        return self.reader().read_all()
+
+    def to_pandas(self) -> Any:
+        """Return everything as a pandas.DataFrame, in memory."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kafkatool.engine.records.stream import RecordPiece, RecordStream, UnreadPie
 from kafkatool.engine.records.visibility import VisibilityRule
 from kafkatool.format.legacy import LegacyHeader
 from kafkatool.format.record import Record
-from kafkatool.library.reading import NamedSubject, ReadPlan, as_datetime
+from kafkatool.library.reading import ArrowStream, NamedSubject, ReadPlan, as_datetime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class ConsumerRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordQuery:
+class RecordQuery(ArrowStream):
     """Records of some partitions: iterate, or pass the query to anything that reads Arrow streams."""
 
     plan: ReadPlan
@@ -63,19 +63,7 @@ class RecordQuery:
             for row, batch, record in records_of(piece, rows):
                 yield _consumer_record(named, piece, row, batch, record)
 
-    def to_arrow(self) -> Any:
-        """Return all records as a pyarrow.Table, in memory."""
-        return self._reader().read_all()
-
-    def to_pandas(self) -> Any:
-        """Return all records as a pandas.DataFrame, in memory."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export an Arrow stream that reads from disk as it is consumed."""
-        return self._reader().__arrow_c_stream__(requested_schema)
-
-    def _reader(self) -> Any:
+    def reader(self) -> Any:
         from kafkatool.library.arrow_stream import record_reader
 
         return record_reader([named.topic for named in self.plan.subjects], self._pieces())
