@@ -1,7 +1,7 @@
 """Follow a log from header to header, by the lengths of its batches; checksums are not verified.
 
 next_batch   as Kafka's file reader does: raises at an impossible length
-header_at    never raises: None for what cannot be a header
+header_at    lenient: returns None for what cannot be a header
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _DOZEN = 12 * 34  # bytes of a dozen of the largest entries, and a multiple of e
 
 
 def index_limit(log_size: int) -> int:
-    """Return an upper bound for the index of a log of this size: it has no more entries than batches.
+    """Return an upper bound of the index size for a log of this size: no more entries than batches.
 
     Anything after that is preallocated space or garbage.
     """

@@ -5,7 +5,7 @@
     sound     the entries before the first one that contradicts another, or the size of the log
 
 A search visits the slots in Kafka's order, so a damaged index gives the answer that a broker would give.
-Other readers verify that a batch is at the position before they use it: `checked_position` in seek.py.
+Readers that do not imitate a broker verify a position before they use it: `checked_position` in seek.py.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class BatchMend:
 
 @dataclass(slots=True)
 class _Log:
-    """What is known of one file."""
+    """What is known about one file."""
 
     size: int = 0
     mtime_ns: int = 0

@@ -35,7 +35,7 @@ def read_legacy_record(message: LegacyMessage) -> Record:
 
 
 def bad_records(batch: Batch, error: FormatError, offset: int | None = None) -> Damage:
-    """Describe the damage that a batch's records are, where the batch itself can be read."""
+    """Describe unreadable records as damage, for a batch that can be read itself."""
     header = batch.header
     is_too_large = isinstance(error, TooLarge)
     first = header.base_offset

@@ -5,7 +5,7 @@ up to that point; then it finds the next whole batch with a matching checksum, r
 continues. It never raises because of the bytes it reads.
 
     walk = scan(source)               forensic: batches hidden inside a damaged one are found too
-    walk = scan(source, chain=True)   exactly the batches that Kafka reads, up to where it stops
+    walk = scan(source, chain=True)   Kafka's chain: exactly its batches, up to where Kafka stops
     walk = scan_runs(source)          the same, with the good batches of a window as one run
 """
 

@@ -146,7 +146,7 @@ class Search:
         return None
 
     def _batches(self, segment: Segment, source: Source, start: int) -> Iterator[Batch]:
-        """The batches from a position on, those with a wrong checksum too, as a broker looks at none."""
+        """Yield the batches from a position on, even with a wrong checksum: a broker does not verify it."""
         path = _log(segment).path
         held: Batch | None = None  # until its damage is known
         for item in scan(source, start):

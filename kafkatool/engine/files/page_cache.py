@@ -138,7 +138,7 @@ class Residency:
 
     @classmethod
     def of(cls, fd: int, size: int) -> Residency | None:
-        """Return None if unknown: an empty file, no such system call, or neither owner nor writer."""
+        """Open the residency of a file; None if unknown: empty, no such system call, or no permission."""
         if size <= 0:
             return None
         try:

@@ -213,7 +213,7 @@ class FileSource:
     """A regular file or block device, with its size at opening."""
 
     def __init__(self, fd: int, name: str, guest: Guest, pread: Pread = os.pread) -> None:
-        """Takes over `fd` and closes it."""
+        """Take over `fd`; `close` closes it."""
         self.name = name
         self.unreadable: list[ByteRange] = []
         self.changed: str | None = None
@@ -398,7 +398,7 @@ class PipeSource:
     """A pipe: read only as far as requested, and spooled so that a reader can go back."""
 
     def __init__(self, fd: int, name: str, guest: Guest) -> None:
-        """Takes over `fd` and closes it."""
+        """Take over `fd`; `close` closes it."""
         self.name = name
         self.size_hint: int | None = None
         self.unreadable: list[ByteRange] = []

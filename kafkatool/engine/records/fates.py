@@ -53,7 +53,7 @@ class TransactionFate(IntEnum):
 
 
 _FATES = {_ABORT: TransactionFate.ABORTED, _COMMIT: TransactionFate.COMMITTED, None: TransactionFate.UNKNOWN}
-"""The fate by the type of a marker; None if it cannot be read."""
+"""The fate by marker type; the type None means that the marker cannot be read."""
 
 
 def marker_fate(key: bytes | None) -> TransactionFate:
