@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,6 @@ from kafkatool.commands.line.spark_options import SparkOptions
 from kafkatool.commands.records.visible_options import ExportFormat, VisibleOptions
 from kafkatool.commands.screen.values import BytesFormat
 from kafkatool.errors import ExitCode
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = epilog(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from kafkatool.commands.rows.audit import NEW_FINDINGS, REPORTS, TOPIC_COLUMNS, 
 from kafkatool.commands.screen.table import rows
 from kafkatool.commands.screen.values import Format
 from kafkatool.errors import ExitCode
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = epilog(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,6 @@ from kafkatool.commands.line.options import (
 from kafkatool.commands.line.plan_options import PlanOptions
 from kafkatool.commands.screen.outcome import RunOutcome
 from kafkatool.commands.screen.values import Format
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = epilog(
     {
