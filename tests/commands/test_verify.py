@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kafkatool.commands.verify import one_line_a_partition, until_interrupted
+from kafkatool.commands.verify.telling import one_line_a_partition, until_interrupted
 from kafkatool.engine.directory.targets import expand
 from kafkatool.engine.jobs.worker_pool import Workers, workers
 from kafkatool.engine.verify.finding import Finding

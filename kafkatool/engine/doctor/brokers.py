@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafkatool.engine.cluster.broker_dirs import ConfiguredBroker, configured_brokers, siblings
 from kafkatool.engine.directory.log_dir import LogDir, read_log_dir
-from kafkatool.engine.directory.targets import LogDirTarget, Target
+from kafkatool.engine.directory.targets import NO_FILES, LogDirTarget, Target, expand, is_configuration
 from kafkatool.engine.files.source import Guest
 from kafkatool.errors import KafkatoolError, UsageError
 from kafkatool.format.java_text import parse_int
@@ -60,6 +61,22 @@ class Broker:
         names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
         others = next(filter(None, map(self.setting, names)), ",")
         return "controller" in (self.setting("process.roles") or "") and "," not in others
+
+
+def named_brokers(paths: Sequence[str], guest: Guest) -> list[Broker]:
+    """Return the brokers of these configurations and log directories, as they were typed.
+
+    Raises UsageError for anything else.
+    """
+    configurations = [path for path in paths if os.path.isfile(path) and is_configuration(path)]
+    others = [path for path in paths if path not in configurations]
+    targets: list[Target] = []
+    if others:
+        expansion = expand(others, allow_stdin=False, files=NO_FILES)
+        if expansion.problems:
+            raise UsageError(expansion.problems[0])
+        targets = expansion.targets
+    return find_brokers(configurations, targets, guest)
 
 
 def find_brokers(paths: Sequence[str], targets: Sequence[Target], guest: Guest) -> list[Broker]:
