@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -25,7 +24,8 @@ from kafkatool.engine.batches.row_fields import (
     word,
 )
 from kafkatool.engine.directory.extent import Extent, partition_extent, segment_extent
-from kafkatool.engine.directory.log_dir import FileEntry, LogDir, Partition, data_group, unique_files
+from kafkatool.engine.directory.log_dir import FileEntry, LogDir, data_group, unique_files
+from kafkatool.engine.directory.selection import SelectedPlace
 from kafkatool.engine.directory.space import GROUPS, Space
 from kafkatool.engine.files.source import Guest
 from kafkatool.format import kinds
@@ -122,17 +122,19 @@ PARTITIONS = RowTable(
     ),
     *_RANGE,
     int64(
-        "log_start_offset", "from log-start-offset-checkpoint", lambda place: place.checkpointed("log_starts")
+        "log_start_offset",
+        "from log-start-offset-checkpoint",
+        lambda place: _checkpointed(place, "log_starts"),
     ),
     int64(
         "high_watermark",
         "from replication-offset-checkpoint",
-        lambda place: place.checkpointed("high_watermarks"),
+        lambda place: _checkpointed(place, "high_watermarks"),
     ),
     int64(
         "recovery_point",
         "from recovery-point-offset-checkpoint",
-        lambda place: place.checkpointed("recovery_points"),
+        lambda place: _checkpointed(place, "recovery_points"),
     ),
     *_WEIGHT,
     _LEFTOVER,
@@ -263,25 +265,12 @@ COLUMNS: dict[ListingView, tuple[Column, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPlace:
-    """A partition, and its log directory if that was named."""
-
-    partition: Partition
-    log_dir: LogDir | None
-
-    @property
-    def order(self) -> tuple[str, int, str]:
-        partition = self.partition
-        number = -1 if partition.partition is None else partition.partition
-        return partition.topic or partition.directory, number, partition.directory
-
-    def checkpointed(self, offsets: str) -> int | None:
-        """Return the offset of a live partition in one of the log directory's checkpoints."""
-        if self.log_dir is None:
-            return None
-        found: dict[TopicPartition, int] = getattr(self.log_dir, offsets)
-        return found.get(self.partition.key)
+def _checkpointed(place: SelectedPlace, offsets: str) -> int | None:
+    """Return the offset of a live partition in one of the log directory's checkpoints."""
+    if place.log_dir is None:
+        return None
+    found: dict[TopicPartition, int] = getattr(place.log_dir, offsets)
+    return found.get(place.partition.key)
 
 
 def _weight(files: Iterable[FileEntry]) -> LsRow:
@@ -302,22 +291,22 @@ def unknown_directories(log_dir: LogDir) -> list[str]:
     return [*log_dir.unknown_directories, *inner]
 
 
-def file_row(place: ListedPlace | None, log_dir: LogDir | None, entry: FileEntry) -> LsRow:
+def file_row(place: SelectedPlace | None, log_dir: LogDir | None, entry: FileEntry) -> LsRow:
     nowhere = dict.fromkeys(("directory", "topic", "partition"))
     where = values(_PLACE, place) if place else {"log_dir": log_dir.path if log_dir else None, **nowhere}
     return FILES.row(entry, **where)
 
 
-def topic_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
+def topic_rows(places: Iterable[SelectedPlace], guest: Guest) -> Iterator[LsRow]:
     """Yield one row per topic, over all the log directories named."""
-    topics: dict[str, list[ListedPlace]] = {}
+    topics: dict[str, list[SelectedPlace]] = {}
     for place in places:
         topics.setdefault(place.partition.topic or place.partition.directory, []).append(place)
     for topic, members in sorted(topics.items()):
         yield _topic_row(topic, members, [partition_extent(place.partition, guest) for place in members])
 
 
-def _topic_row(topic: str, members: list[ListedPlace], extents: list[Extent]) -> LsRow:
+def _topic_row(topic: str, members: list[SelectedPlace], extents: list[Extent]) -> LsRow:
     states = [str(place.partition.state) for place in members]
     filled = [extent for extent in extents if not extent.is_empty]
     ids = {place.partition.topic_id for place in members} - {None}
@@ -343,14 +332,14 @@ def _if_all_known(choose: Any, values: list[int | None]) -> int | None:
     return found
 
 
-def partition_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
+def partition_rows(places: Iterable[SelectedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
         extent, files = partition_extent(place.partition, guest), list(place.partition.files)
         given = values(_EXTENT, extent) | _weight(files) | {"leftover_allocated": _leftovers(files)}
         yield {**PARTITIONS.row(place, **given), "unread": int(not extent.could_be_read)}
 
 
-def segment_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]:
+def segment_rows(places: Iterable[SelectedPlace], guest: Guest) -> Iterator[LsRow]:
     for place in places:
         for segment in place.partition.segments:
             extent = segment_extent(segment, guest)
@@ -358,7 +347,7 @@ def segment_rows(places: Iterable[ListedPlace], guest: Guest) -> Iterator[LsRow]
             yield {**SEGMENTS.row(segment, **given), "unread": int(not extent.could_be_read)}
 
 
-def file_rows(places: Iterable[ListedPlace], log_dirs: Iterable[LogDir]) -> Iterator[LsRow]:
+def file_rows(places: Iterable[SelectedPlace], log_dirs: Iterable[LogDir]) -> Iterator[LsRow]:
     for log_dir in log_dirs:
         for entry in (*log_dir.files, *log_dir.remote_cache):
             yield file_row(None, log_dir, entry)
@@ -367,7 +356,7 @@ def file_rows(places: Iterable[ListedPlace], log_dirs: Iterable[LogDir]) -> Iter
             yield file_row(place, place.log_dir, entry)
 
 
-def total_row(places: list[ListedPlace], log_dirs: list[LogDir]) -> LsRow:
+def total_row(places: list[SelectedPlace], log_dirs: list[LogDir]) -> LsRow:
     """Return the row of everything that was named, each file once."""
     loose = [entry for log_dir in log_dirs for entry in (*log_dir.files, *log_dir.remote_cache)]
     everything = [*loose, *(entry for place in places for entry in place.partition.files)]
