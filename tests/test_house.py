@@ -177,7 +177,7 @@ def test_no_function_below_the_commands_takes_many_parameters_or_several_functio
 
 
 MOST_LINES, MOST_IMPORTED = 150, 12
-LARGE_VERBS = {"doctor", "dump-log", "lookup", "ls", "set-aside", "stats", "verify"}
+LARGE_VERBS = {"doctor", "lookup", "ls", "set-aside", "stats", "verify"}
 """Those whose module is still more than options, one call of the engine, rows and an exit code."""
 
 
