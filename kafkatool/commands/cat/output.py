@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from kafkatool.commands.cat.template import RecordOrigin, Template
+from kafkatool.commands.cat.options import CatFormat, CatOptions
+from kafkatool.commands.cat.template import NULL, RecordOrigin, Template, Written, compile_template
+from kafkatool.commands.line.options import PathOptions
+from kafkatool.commands.line.record_options import RecordOptions
 from kafkatool.commands.records.lines import RecordLines
 from kafkatool.commands.records.reading import RecordReading, Rows
+from kafkatool.commands.records.rounds import Rounds
 from kafkatool.commands.screen.terminal_text import harmless_bytes, is_terminal
-from kafkatool.commands.screen.values import BytesFormat, stdout
+from kafkatool.commands.screen.values import BytesFormat, bytes_text, stdout
 from kafkatool.engine.batches.scan import Batch
+from kafkatool.engine.files.stdin_log import STDIN, stdin_as_log
 from kafkatool.engine.records.decoder_process import DecoderProcess
 from kafkatool.engine.records.stream import RecordPiece, records_of
+from kafkatool.errors import UsageError
 from kafkatool.format.field_bytes import gather_fields
 from kafkatool.format.record import Record
 
@@ -109,3 +117,61 @@ def _through(
     pairs = decoder.decode([(record.key, record.value) for _row, _batch, record in found])
     for (row, batch, record), (key, value) in zip(found, pairs, strict=True):
         yield row, batch, record._replace(key=key, value=value)
+
+
+def print_records(
+    where: PathOptions, chosen: RecordOptions, reading: RecordReading, output: CatOptions, how: BytesFormat
+) -> None:
+    """Print the chosen records; with --follow, until interrupted. Raises UsageError."""
+    _printer(output, how, reading, None)  # a wrong template is an error before anything is read
+    with _with_stdin(where, reading, output.follow) as where, _child(output, reading) as decoder:
+        subjects = reading.subjects(where)
+        printer = _printer(output, how, reading, decoder)
+        rounds = Rounds(reading, printer, chosen.limit)
+        if output.follow:
+            rounds.for_ever(subjects, chosen.tail, printer.flush)
+        else:
+            rounds.once(subjects, chosen.tail)
+        printer.flush()
+
+
+def _child(output: CatOptions, reading: RecordReading) -> AbstractContextManager[DecoderProcess | None]:
+    if output.decoder is None:
+        return nullcontext()
+    return DecoderProcess(output.decoder, largest=reading.max_batch_size)
+
+
+def _printer(
+    output: CatOptions, how: BytesFormat, reading: RecordReading, decoder: DecoderProcess | None
+) -> Printer:
+    if output.fmt is CatFormat.ndjson:
+        return NdjsonPrinter(how, reading, decoder)
+    is_plain = how is BytesFormat.utf8 and not output.write_null
+    if output.template is None and decoder is None and is_plain:
+        return PayloadPrinter()
+    text = "%s\\n" if output.template is None else output.template
+    null = NULL if output.write_null else b""
+    guard = harmless_bytes if is_terminal(stdout()) else bytes
+    template = compile_template(text, null=null, written=_written(how, guard), guard=guard)
+    return TemplatePrinter(template, reading, decoder)
+
+
+def _written(how: BytesFormat, guard: Written) -> Written:
+    """Return how payloads are written: unchanged, as hex or base64, or with escapes on a terminal."""
+    if how is BytesFormat.utf8:
+        return guard
+    return lambda raw: bytes_text(raw, how).encode()
+
+
+@contextmanager
+def _with_stdin(where: PathOptions, reading: RecordReading, follow: bool) -> Iterator[PathOptions]:
+    """Yield the paths, with a file in place of `-`: the end of a transaction comes after its records."""
+    paths = where.paths or []
+    if STDIN not in paths:
+        yield where
+        return
+    if follow or where.files_from == STDIN:
+        raise UsageError("- (standard input) makes no sense here")
+    with stdin_as_log() as path:
+        reading.stdin = path
+        yield replace(where, paths=[path if one == STDIN else one for one in paths])

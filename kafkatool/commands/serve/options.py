@@ -14,6 +14,7 @@ from kafkatool.errors import Refused, UsageError, unknown_word
 if TYPE_CHECKING:
     import ssl
 
+    from kafkatool.engine.directory.selection import Selection
     from kafkatool.engine.files.source import Guest
     from kafkatool.engine.serve.budget import Budget
     from kafkatool.engine.serve.catalog import CatalogChoice
@@ -286,6 +287,15 @@ class NetworkOptions:
                 f"--max-request and no less than {SMALLEST_SIZE}"
             )
         return Budget(size)
+
+    def refuse_inside(self, found: Selection) -> None:
+        """Check that offsets are kept outside of what is served. Raises Refused."""
+        from kafkatool.engine.records.subject import is_inside
+
+        path = self.offsets_file
+        for home in found.homes:
+            if path is not None and is_inside(path, home.path):
+                raise Refused(f"--offsets-file {path}: it is in {home.path}, where nothing is ever written")
 
     def remarks(self) -> list[str]:
         """Return warnings about the files that are named."""

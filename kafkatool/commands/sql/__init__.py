@@ -1,0 +1,1 @@
+"""`kafkatool sql`."""
